@@ -1,0 +1,87 @@
+/* Decisions of one acquire, from the call to its answer and the cleaning up behind it: when to
+ * try, what to answer, when something must be given back. Pure: the time is in the event, the
+ * I/O is the caller's. */
+#ifndef PAWLI_CORE_WAIT_H
+#define PAWLI_CORE_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/backoff.h"
+
+enum pawli_wait_state {
+    PAWLI_WAIT_TRYING,   /* an attempt is in flight */
+    PAWLI_WAIT_SLEEPING, /* between two attempts */
+    PAWLI_WAIT_ANSWERED, /* the caller has its answer; nothing left at the store */
+    PAWLI_WAIT_ORPHANED, /* the caller has its answer; an attempt is still in flight */
+    PAWLI_WAIT_CLEANING  /* the caller has its answer; a cancel is due or in flight */
+};
+
+enum pawli_wait_event_kind {
+    PAWLI_WAIT_START,
+    PAWLI_WAIT_UP,       /* the store became usable */
+    PAWLI_WAIT_REPLY,    /* the attempt was answered: code, pttl_ms */
+    PAWLI_WAIT_TICK,     /* time passed */
+    PAWLI_WAIT_CANCEL,   /* the caller gave up, code: what to answer (CANCELED, ECLOSED, ...) */
+    PAWLI_WAIT_CLEANED   /* the cancel was answered: code */
+};
+
+struct pawli_wait_event {
+    enum pawli_wait_event_kind kind;
+    int64_t now_ns;
+    int code;
+    int64_t pttl_ms; /* of the holder, with BUSY; < 0: none known */
+};
+
+/* What the caller must do, in this order. */
+struct pawli_wait_effects {
+    bool send_acquire;
+    bool send_cancel;
+    bool tombstone;  /* with send_cancel: an attempt may still arrive */
+    bool complete;   /* answer the caller with result; granted if 0 */
+    int result;
+    bool finished;   /* nothing more will come; the wait may be freed */
+    int64_t wake_ns; /* send TICK then; PAWLI_NEVER: no need */
+};
+
+struct pawli_wait {
+    enum pawli_wait_state state;
+    bool once;            /* wait limit 0 */
+    bool told_late;       /* "late" was answered once already */
+    bool maybe_granted;   /* an attempt ended without an answer */
+    bool saw_busy;        /* the last answer was BUSY */
+    int last_failure;     /* the last answer was this failure; 0: none */
+    int64_t limit_ns;     /* answer the caller then at the latest */
+    int64_t sent_ns;      /* when the attempt in flight was handed over */
+    int64_t next_ns;      /* SLEEPING, CLEANING: next attempt */
+    int64_t lease_ns;
+    int64_t give_up_ns;   /* CLEANING: whatever was granted has expired by then */
+    struct pawli_backoff backoff;
+};
+
+/* @limit_ns of a single try (@once) is its longest duration from now. */
+void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t lease_ms,
+                     const struct pawli_backoff *backoff);
+
+/* Rules, each with its test in tests/unit/test_wait.c:
+ * - START sends at once. A grant completes with 0. BUSY: once completes BUSY, else sleeps for the
+ *   backoff (growing, jittered), but wakes when the holder's pttl ends if that is sooner, and
+ *   never past the limit.
+ * - ELATE is retried at once, one time; then it counts as a passing failure.
+ * - USAGE and DENIED failures complete at once. REFUSED and UNAVAILABLE: once completes, else
+ *   sleeps for the backoff; UP ends a sleep that follows a failure at once.
+ * - UNKNOWN sets maybe_granted and is retried (same hold id, so that a grant is recognised) like a
+ *   failure, also with once, until the limit.
+ * - At the limit: TIMEOUT if the last answer was BUSY and the attempt in flight is younger than
+ *   200 ms; EUNKNOWN if an attempt is in flight longer than that or maybe_granted; else the last
+ *   failure; ECONNECT if nothing was ever answered.
+ * - After a completion other than 0: with an attempt in flight ORPHANED, and its REPLY decides
+ *   (granted, BUSY after maybe_granted, or UNKNOWN: CLEANING; clean refusal: finished). With
+ *   maybe_granted and none in flight: CLEANING at once. A grant for nobody is cancelled.
+ * - CLEANING repeats the cancel on failure with backoff until it is answered, or until give_up_ns
+ *   (last sent + lease): then what was granted has expired. tombstone is set iff maybe_granted.
+ * - Exactly one completion, on every path. */
+void pawli_wait_step(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                     struct pawli_wait_effects *ret_do);
+
+#endif
