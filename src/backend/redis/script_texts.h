@@ -1,0 +1,21 @@
+/* script_texts.h: the Lua scripts of scripts/, embedded at build time by tools/embed.py. Must not
+ * know how they are sent.
+ *
+ * scripts/NAME.lua becomes pawli_script_NAME (a '-' in the name becomes '_'). To add a script, add
+ * its name to script_names in src/meson.build and a line here. */
+#ifndef PAWLI_REDIS_SCRIPT_TEXTS_H
+#define PAWLI_REDIS_SCRIPT_TEXTS_H
+
+#include <stddef.h>
+
+struct pawli_script_text {
+    const char *name;   /* file name without .lua */
+    const char *text;   /* comments and indentation stripped, line numbers kept; terminated */
+    size_t len;         /* bytes of text without the terminator */
+    const char *sha;    /* 40 lower-case hex digits: what EVALSHA takes */
+};
+
+/* All of them, ended by NULL, in the order of script_names. */
+extern const struct pawli_script_text *const pawli_script_texts[];
+
+#endif
