@@ -487,7 +487,7 @@ int pawl_force_release_async(struct pawl_client *client, const void *key, size_t
  *   CHECK   run as the last statement before commit of the writing transaction: 1 row changed
  *           means still mine, 0 rows stale: roll back
  * Source: docs/guide.md, "Fencing". */
-enum pawl_sql_dialect { PAWL_SQL_SQLITE, PAWL_SQL_POSTGRESQL, PAWL_SQL_MYSQL };
+enum pawl_sql_dialect { PAWL_SQL_SQLITE, PAWL_SQL_POSTGRESQL };
 enum pawl_sql_statement { PAWL_SQL_TABLE, PAWL_SQL_CLAIM, PAWL_SQL_CHECK };
 /* Static text; NULL for a number that is none of the above. */
 const char *pawl_fence_sql(enum pawl_sql_dialect dialect, enum pawl_sql_statement statement);

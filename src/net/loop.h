@@ -33,7 +33,7 @@ struct pawli_task {
 
 /* 0, PAWL_ENOMEM or PAWL_ESYSTEM. @clock is borrowed. */
 int pawli_loop_new(const struct pawli_clock *clock, struct pawli_loop **ret_loop);
-/* Tasks that were posted and did not run are dropped: their owners must outlive nothing. */
+/* Tasks that were posted and did not run are dropped. */
 void pawli_loop_free(struct pawli_loop *loop);
 
 /* CLOCK_BOOTTIME now, read afresh. */
@@ -53,7 +53,8 @@ void pawli_loop_timer_unreserve(struct pawli_loop *loop);
 void pawli_loop_timer_set(struct pawli_loop *loop, struct pawli_timer *timer, int64_t at_ns);
 void pawli_loop_timer_clear(struct pawli_loop *loop, struct pawli_timer *timer);
 
-/* Run @task on the loop soon. From any thread. The memory stays the caller's. */
+/* Run @task on the loop soon, in the order of posting. From any thread. The memory stays the
+ * caller's. */
 void pawli_loop_post(struct pawli_loop *loop, struct pawli_task *task);
 
 /* End a sleeping pawli_loop_run() early. From any thread; coalesced. */
@@ -65,6 +66,12 @@ void pawli_loop_run(struct pawli_loop *loop, int64_t until_ns);
 
 /* When the earliest timer fires; PAWLI_NEVER. */
 int64_t pawli_loop_next_timer_ns(const struct pawli_loop *loop);
+
+/* Called in the posting thread after each pawli_loop_post(): wakes a loop that nobody runs. */
+void pawli_loop_on_post(struct pawli_loop *loop, void (*posted)(void *arg), void *arg);
+
+/* Work was posted and has not run yet. From any thread. */
+bool pawli_loop_has_tasks(struct pawli_loop *loop);
 
 /* Called by pawli_loop_run() before it sleeps, after all callbacks of a turn: writes out what the
  * turn collected, in one go. */
