@@ -243,7 +243,8 @@ int pawl_client_dispatch(struct pawl_client *client);
  *
  * @label  copied; NULL or "": none. Printable ASCII or UTF-8 without control characters, at most
  *         PAWL_LABEL_MAX bytes. Shown to operators: no secrets.
- * Returns 0, PAWL_EOWNER (label), PAWL_ENOMEM, PAWL_ESYSTEM. Gives *ret_owner: pawl_owner_free(). */
+ * Returns 0, PAWL_EOWNER (label), PAWL_ENOMEM, PAWL_ESYSTEM. Gives *ret_owner, to be freed with
+ * pawl_owner_free(). */
 int pawl_owner_new(const char *label, struct pawl_owner **ret_owner);
 
 /* The owner that @text names, as pawl_owner_text() printed it: 32 hex digits, optionally ':' and
@@ -460,8 +461,9 @@ typedef void (*pawl_inspect_cb)(void *arg, int result, struct pawl_lock_info *in
 int pawl_inspect_async(struct pawl_client *client, const void *key, size_t key_len,
                        pawl_inspect_cb cb, void *arg);
 
-#define PAWL_FORCE_NOW 1u /* pass the lock on at once: the old holder may believe in it for up to
-                             a third of its lease more; only fencing protects the resource then */
+/* Pass the lock on at once: the old holder may believe in it for up to a third of its lease more;
+ * only fencing protects the resource then. */
+#define PAWL_FORCE_NOW 1u
 
 /* Take the lock away from its holder. By default it is revoked: renewals are refused, the holder
  * learns of it at its next one, and the lock passes on when the lease ends.
@@ -469,8 +471,8 @@ int pawl_inspect_async(struct pawl_client *client, const void *key, size_t key_l
  * @token  only if the lock still has this token; 0: whatever it has.
  * @flags  0 or PAWL_FORCE_NOW. Locks of other clients have no revocation: PAWL_FORCE_NOW only.
  * Returns 0, PAWL_FREE, PAWL_NOT_OWNER (another token), or a failure. */
-int pawl_force_release(struct pawl_client *client, const void *key, size_t key_len,
-                       uint64_t token, unsigned flags);
+int pawl_force_release(struct pawl_client *client, const void *key, size_t key_len, uint64_t token,
+                       unsigned flags);
 int pawl_force_release_async(struct pawl_client *client, const void *key, size_t key_len,
                              uint64_t token, unsigned flags, pawl_done_cb cb, void *arg);
 

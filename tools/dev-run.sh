@@ -153,13 +153,15 @@ await_service()
 
 print_next()
 {
+    api=http://127.0.0.1:$port/api
+    json="-H 'Content-Type: application/json'"
     cat <<TEXT
-Three order services share http://127.0.0.1:$port; each alone: ports $((port + 1)), $((port + 2)), $((port + 3)).
+Three order services share port $port; each alone: $((port + 1)), $((port + 2)), $((port + 3)).
 Logs: $run_dir/orders-1.log, orders-2.log, orders-3.log, redis.log
 Try next:
-  curl -s -H 'Content-Type: application/json' -d '{"orderId":"1001","userId":"u001"}' http://127.0.0.1:$port/api/order/submit
-  curl -s http://127.0.0.1:$port/api/order/1001
-  curl -s http://127.0.0.1:$port/api/stock/default
+  curl -s $json -d '{"orderId":"1001","userId":"u001"}' $api/order/submit
+  curl -s $api/order/1001
+  curl -s $api/stock/default
 TEXT
 }
 

@@ -33,7 +33,8 @@ def main():
         names = [path]
         if ".so" in os.path.basename(path):
             stem = path[:path.index(".so", len(os.path.dirname(path))) + 3]
-            names = [n for n in glob.glob(glob.escape(stem) + "*") if not n.endswith((".p", ".symbols"))]
+            names = [name for name in glob.glob(glob.escape(stem) + "*")
+                     if not name.endswith((".p", ".symbols"))]
         for name in names:
             link(folder, name)
     with open(stamp, "w", encoding="ascii"):

@@ -41,7 +41,8 @@ int64_t pawli_loop_now_ns(const struct pawli_loop *loop);
 const struct pawli_clock *pawli_loop_clock(const struct pawli_loop *loop);
 
 /* Watch @fd for PAWLI_IN and/or PAWLI_OUT, or change what is watched (level-triggered). Errors and
- * hang-ups are reported as IN and OUT. @watch->ready must be set. 0, PAWL_ENOMEM or PAWL_ESYSTEM. */
+ * hang-ups are reported as IN and OUT. @watch->ready must be set.
+ * Returns 0, PAWL_ENOMEM or PAWL_ESYSTEM. */
 int pawli_loop_watch(struct pawli_loop *loop, struct pawli_watch *watch, int fd, unsigned what);
 /* Safe to call twice; call it before the descriptor is closed. */
 void pawli_loop_unwatch(struct pawli_watch *watch);

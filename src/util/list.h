@@ -12,7 +12,7 @@ struct pawli_list {
 
 /* The object of @type whose member @member is the node @node. */
 #define PAWLI_CONTAINER(node, type, member)                                                       \
-    ((type *)(void *)((char *)(node) - offsetof(type, member)))
+    ((type *)(void *)(((char *)(node)) - offsetof(type, member)))
 
 static inline void pawli_list_init(struct pawli_list *list)
 {

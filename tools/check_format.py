@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Check C files against .clang-format: check_format.py FILE...
+
+Blanks before a comment that ends a line, inside comments and before the backslash of a macro are
+the author's business: they align things by hand, and clang-format's versions differ there."""
+import concurrent.futures
+import difflib
+import os
+import re
+import subprocess
+import sys
+
+
+def normal(text):
+    """The lines with the blanks that do not count taken out, and their number unchanged."""
+    lines = []
+    in_comment = False
+    for line in text.splitlines():
+        line = re.sub(r"[ \t]+\\$", r" \\", line)
+        if in_comment:
+            line = " ".join(line.split())
+        else:
+            line = re.sub(r"(?<=\S)[ \t]+/\*", " /*", line)
+        start, end = line.rfind("/*"), line.rfind("*/")
+        if start != end:
+            in_comment = start > end
+        lines.append(line)
+    return lines
+
+
+def check(path):
+    with open(path, encoding="utf-8") as source:
+        text = source.read()
+    wanted = subprocess.run(["clang-format", "--style=file", path], check=True,
+                            capture_output=True, text=True).stdout
+    if normal(text) == normal(wanted):
+        return ""
+    return "\n".join(difflib.unified_diff(normal(text), normal(wanted), path, path + " (formatted)",
+                                          n=1, lineterm=""))
+
+
+def main():
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
+        diffs = [diff for diff in pool.map(check, sys.argv[1:]) if diff]
+    if diffs:
+        print("\n".join(diffs))
+        print(f"{len(diffs)} files are not formatted; clang-format -i FILE mends them")
+    sys.exit(1 if diffs else 0)
+
+
+if __name__ == "__main__":
+    main()
