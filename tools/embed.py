@@ -26,7 +26,7 @@ def c_string(line):
     out = []
     for byte in line.encode("utf-8"):
         char = chr(byte)
-        if char in '"\\':
+        if char in '"\\?':  # ? lest two of them begin a trigraph
             out.append("\\" + char)
         elif 32 <= byte < 127:
             out.append(char)

@@ -82,6 +82,8 @@ def main():
     total = {"passed": 0, "failed": 0, "skipped": 0}
     rows = []
     for test in tests:
+        # With several suites in the log, Meson writes "project:suite / name".
+        test["name"] = test["name"].rpartition(" / ")[2]
         test["full_name"] = suite_of(test, known) + "/" + test["name"]
     for test in sorted(tests, key=lambda test: test["full_name"]):
         counts = count(test)
