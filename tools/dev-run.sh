@@ -55,7 +55,7 @@ end_all()
     [ -f "$run_pids" ] || return 0
     while read -r name pid start; do
         case $name in
-        orders-*) is_noted "$pid" "$start" && kill -TERM "$pid" 2>/dev/null ;;
+        orders-*) is_noted "$pid" "$start" && kill -TERM "$pid" 2>/dev/null || true ;;
         esac
     done <"$run_pids"
     for kind in orders- redis; do
@@ -78,14 +78,15 @@ port_in_use()
         awk -v port=":$hex\$" '$4 == "0A" && $2 ~ port { found = 1 } END { exit !found }'
 }
 
-# until_true SECONDS COMMAND...: polls; fails at the deadline.
+# until_true PID COMMAND...: polls; fails after 10 s, or if that process ends before.
 until_true()
 {
-    left=$(($1 * 20))
+    waited_pid=$1
     shift
+    left=200
     until "$@"; do
         left=$((left - 1))
-        [ "$left" -gt 0 ] || return 1
+        [ "$left" -gt 0 ] && kill -0 "$waited_pid" 2>/dev/null || return 1
         sleep 0.05
     done
 }
@@ -132,7 +133,7 @@ start_redis()
         --daemonize no </dev/null >"$run_dir/redis.log" 2>&1 9>&- &
     pid=$!
     note_pid redis "$pid"
-    until_true 10 redis_answers || run_failed "Redis does not answer" "$run_dir/redis.log"
+    until_true "$pid" redis_answers || run_failed "Redis does not answer" "$run_dir/redis.log"
 }
 
 start_service()
@@ -142,12 +143,13 @@ start_service()
     setsid "$build/bin/pawl-orders" --port "$port" --own-port $((port + number)) \
         --url "redis+unix://$run_socket" --db "$run_dir/orders.db" \
         --instance "orders-$number" </dev/null >"$log" 2>&1 9>&- &
-    note_pid "orders-$number" $!
+    pid=$!
+    note_pid "orders-$number" "$pid"
 }
 
 await_service()
 {
-    until_true 10 service_answers $((port + $1)) ||
+    until_true "$2" service_answers $((port + $1)) ||
         run_failed "order service $1 does not get ready" "$run_dir/orders-$1.log"
 }
 
@@ -165,14 +167,22 @@ Try next:
 TEXT
 }
 
-# Stay until a process ends by itself or the user wants the end.
+# Stay until the user wants the end or nothing is left. One that ends by itself is reported, and
+# the others go on: killing one to see what happens is what this is for.
 watch_all()
 {
-    while sleep 0.5; do
+    told=' '
+    while [ -f "$run_pids" ] && run_is_alive; do
         while read -r name pid start; do
             is_noted "$pid" "$start" && continue
-            run_failed "$name ended by itself" "$run_dir/$name.log"
+            case $told in
+            *" $name "*) continue ;;
+            esac
+            told="$told$name "
+            [ ! -f "$run_dir/stopping" ] || return 0 # ./dev stop, elsewhere
+            say "$name ended; the others go on. Its log: $run_dir/$name.log"
         done <"$run_pids"
+        sleep 0.5
     done
 }
 
@@ -219,20 +229,25 @@ do_run()
                 "Perhaps a ./dev run of another checkout. Take others: ./dev run --port N"
         fi
     done
+    rm -f "$run_dir/stopping"
     : >"$run_pids"
     trap 'trap "" INT TERM HUP; end_all; exit 130' INT TERM HUP
     start_redis
-    for number in 1 2 3; do
-        start_service "$number"
-    done
-    for number in 1 2 3; do
-        await_service "$number"
-    done
+    start_service 1
+    pid_1=$pid
+    start_service 2
+    pid_2=$pid
+    start_service 3
+    await_service 1 "$pid_1"
+    await_service 2 "$pid_2"
+    await_service 3 "$pid"
     exec 9>&-
     print_next
     [ -z "$detach" ] || return 0
     echo "Ctrl-C ends them."
     watch_all
+    [ -f "$run_dir/stopping" ] || end_all
+    say "all have ended"
 }
 
 do_stop()
@@ -242,5 +257,7 @@ do_stop()
         rm -f "$run_pids"
         return 0
     fi
+    : >"$run_dir/stopping"
     end_all
+    rm -f "$run_dir/stopping"
 }
