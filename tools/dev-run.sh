@@ -55,7 +55,11 @@ end_all()
     [ -f "$run_pids" ] || return 0
     while read -r name pid start; do
         case $name in
-        orders-*) is_noted "$pid" "$start" && kill -TERM "$pid" 2>/dev/null || true ;;
+        orders-*)
+            if is_noted "$pid" "$start"; then
+                kill -TERM "$pid" 2>/dev/null || true
+            fi
+            ;;
         esac
     done <"$run_pids"
     for kind in orders- redis; do
