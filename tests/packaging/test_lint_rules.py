@@ -90,7 +90,8 @@ def test_format():
         raise Skip("no clang-format here")
     with temporary_folder() as folder:
         shutil.copy(os.path.join(SOURCE, ".clang-format"), folder)
-        write(folder, "good.c", "int a;   /* aligned */\n#define B  \\\n    do {   \\\n    } while (0)\n")
+        write(folder, "good.c",
+              "int a;   /* aligned */\n#define B  \\\n    do {   \\\n    } while (0)\n")
         write(folder, "bad.c", "int f(int a){return a;}\n")
         run_tool("check_format.py", "good.c", cwd=folder)
         out = run_tool("check_format.py", "good.c", "bad.c", cwd=folder, ok=False)
