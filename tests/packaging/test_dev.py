@@ -1,4 +1,4 @@
-"""Tests of ./dev that need no network: its words, and how it installs, with apt played by a stub."""
+"""Tests of ./dev without a network: its words, and how it installs, with apt played by a stub."""
 import os
 
 from harness import SOURCE, run, run_tests, temporary_folder, write
