@@ -72,7 +72,8 @@ apt_install()
     fi
     status=0
     as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -o DPkg::Lock::Timeout=120 install -q -y --no-install-recommends "$@" </dev/null >&2 || status=$?
+        apt-get -o DPkg::Lock::Timeout=120 install -q -y --no-install-recommends "$@" \
+        </dev/null >&2 || status=$?
     [ -z "$guard" ] || as_root rm -f "$guard"
     return "$status"
 }
