@@ -1,6 +1,7 @@
 """Tests of an installed pawl: what lies where, and that two projects of others can use it."""
 import glob
 import os
+import shlex
 import shutil
 import subprocess
 
@@ -102,7 +103,7 @@ def test_uninstalled_package_file_is_found():
     folder = os.path.join(BUILD, "meson-uninstalled")
     done = subprocess.run(["pkg-config", "--libs", "pawl"], check=True, capture_output=True,
                           text=True, env=dict(os.environ, PKG_CONFIG_PATH=folder))
-    assert BUILD in done.stdout, done.stdout
+    assert "-L" + os.path.join(BUILD, "src") in shlex.split(done.stdout), done.stdout
 
 
 if __name__ == "__main__":
