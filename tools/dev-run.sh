@@ -2,7 +2,7 @@
 # only processes that it started: by pid, and only if the start time is still the one noted.
 # shellcheck shell=sh disable=SC2154 # top, build: set by dev
 
-run_dir=$top/.run
+run_dir=${PAWL_RUN_DIR:-$top/.run}
 run_pids=$run_dir/pids
 
 # start_time PID: field 22 of its stat, counted behind the name, which may hold anything.

@@ -1,9 +1,16 @@
 """The little that tests written in Python share: run_tests() runs the functions test_... of a
 module and prints the line that ./dev test counts."""
+import contextlib
+import ctypes
 import os
+import random
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 SOURCE = os.environ.get("PAWL_SOURCE") or os.path.realpath(os.path.join(__file__, "../../.."))
@@ -42,6 +49,59 @@ def write(folder, name, text):
 
 def temporary_folder():
     return tempfile.TemporaryDirectory(prefix="pawl-test-")
+
+
+def die_with_parent():
+    """Between fork and exec: whatever happens to the test, what it started ends with it. And it
+    can be interrupted, also if the test runs in the background of a script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def await_true(condition, what, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def started(*args, **kwargs):
+    """A process that ends with the block."""
+    process = subprocess.Popen(args, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **kwargs)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def redis_server():
+    """A private server; gives its URL."""
+    server = shutil.which("redis-server") or shutil.which("valkey-server")
+    if server is None:
+        raise Skip("no redis-server and no valkey-server here")
+    with temporary_folder() as folder:
+        path = os.path.join(folder, "redis.sock")
+        with started(server, "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder,
+                     stdout=subprocess.DEVNULL):
+            await_true(lambda: os.path.exists(path), "the socket of the server")
+            yield "redis+unix://" + path
+
+
+def free_ports(count):
+    """The first of as many ports in a row that nothing uses now."""
+    for first in random.sample(range(20000, 32000), 200):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                return first
+            except OSError:
+                continue
+    raise Skip("no free ports in a row")
 
 
 def run_tests(names):
