@@ -45,7 +45,7 @@ struct pawli_answer {
     int64_t pttl_ms;
     uint64_t token;
     int count;
-    struct pawl_lock_info *info;
+    struct pawl_lock_info *info; /* one allocation, texts included; given */
 };
 
 /* Owned by the engine, which keeps it and all that it points to until @done has run. */
@@ -117,6 +117,9 @@ struct pawli_backend {
      * answer with the reason why the store cannot be used. On the loop. Several submits of one
      * turn go out in one write. */
     void (*submit)(struct pawli_node *node, struct pawli_request *req);
+
+    /* Write out what was submitted in this turn of the loop. */
+    void (*flush)(struct pawli_node *node);
 
     /* Forget a request that was not sent yet: true, and done will not be called. False: it is on
      * its way and will be answered. */

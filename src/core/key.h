@@ -2,8 +2,9 @@
 #ifndef PAWLI_CORE_KEY_H
 #define PAWLI_CORE_KEY_H
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #define PAWLI_SLOTS 16384
 
@@ -15,7 +16,7 @@ extern const char pawli_slot_tags[PAWLI_SLOTS][5];
 
 /* A lock's key with its companions, in one allocation, counted. */
 struct pawli_key {
-    unsigned refs;      /* engine only */
+    atomic_uint refs;   /* handles are freed on any thread */
     uint16_t slot;
     size_t prefix_len;
     size_t name_len;    /* prefix and name: the key in Redis */

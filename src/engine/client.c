@@ -1,0 +1,154 @@
+/* What the parts of a client share, and what the store tells them; see client.h. */
+#include "engine/client.h"
+
+#include <stdlib.h>
+
+#include "engine/acquire.h"
+#include "engine/fork.h"
+#include "engine/hold.h"
+#include "engine/options.h"
+#include "engine/ready.h"
+#include "engine/release.h"
+#include "util/random.h"
+
+struct pawl_client *pawli_client_ref(struct pawl_client *client)
+{
+    atomic_fetch_add_explicit(&client->refs, 1, memory_order_relaxed);
+    return client;
+}
+
+void pawli_client_unref(struct pawl_client *client)
+{
+    if (atomic_fetch_sub_explicit(&client->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (client->has_parts) {
+        pawli_notifier_done(&client->notifier);
+        pawli_calls_done(&client->calls);
+        pawli_baton_done(&client->baton);
+    }
+    pawli_loop_free(client->loop);
+    pawli_map_done(&client->holds);
+    pawli_fence_done(&client->fence);
+    pawli_options_done(&client->opts);
+    pthread_mutex_destroy(&client->end_mu);
+    free(client);
+}
+
+int pawli_client_check(const struct pawl_client *client)
+{
+    if (client == NULL)
+        return pawli_fail(PAWL_EUSAGE, "client is NULL");
+    if (pawli_forked(client->generation))
+        return pawli_fail(PAWL_EFORKED, "the client was opened before fork(); open one here");
+    if (atomic_load_explicit(&client->closed, memory_order_acquire))
+        return pawli_fail(PAWL_ECLOSED, "the client is closed");
+    return 0;
+}
+
+/* ---- requests ---- */
+
+void pawli_client_submit(struct pawl_client *client, struct pawli_request *req)
+{
+    client->n_outstanding++;
+    client->backend->submit(client->node, req);
+}
+
+void pawli_client_answered(struct pawl_client *client)
+{
+    struct pawli_node_stats node;
+
+    client->n_outstanding--;
+    if (client->stopped)
+        return;
+    client->backend->stats(client->node, &node);
+    atomic_store_explicit(&client->stats.connects, node.connects, memory_order_relaxed);
+    atomic_store_explicit(&client->stats.commands, node.commands, memory_order_relaxed);
+}
+
+const char *pawli_client_detail(const struct pawl_client *client)
+{
+    return client->stopped ? "the client is closed" : client->backend->detail(client->node);
+}
+
+void pawli_client_backoff(struct pawl_client *client, struct pawli_backoff *ret_backoff)
+{
+    pawli_backoff_init(ret_backoff, client->opts.retry_min_ms, client->opts.retry_max_ms,
+                       pawli_client_jitter(client, UINT64_MAX - 1) + 1);
+}
+
+uint64_t pawli_client_jitter(struct pawl_client *client, uint64_t bound)
+{
+    return pawli_jitter(&client->seed, bound);
+}
+
+int64_t pawli_client_patience_ns(const struct pawl_client *client)
+{
+    return (client->opts.connect_ms + client->opts.command_ms) * PAWLI_NS_PER_MS;
+}
+
+/* ---- what the node tells ---- */
+
+static void node_state(void *arg, int code, const char *detail)
+{
+    struct pawl_client *client = arg;
+
+    client->node_up = code == 0;
+    if (code == 0)
+        pawli_log(&client->notifier, PAWL_LOG_INFO, "store connected");
+    else
+        pawli_log(&client->notifier, PAWL_LOG_WARN, "store not usable: %s (%s)",
+                  pawl_result_text(code), detail == NULL ? "" : detail);
+    pawli_ready_tell(client, code, detail);
+    if (code != 0)
+        return;
+    pawli_holds_up(client);
+    pawli_releases_up(client);
+    pawli_acquires_up(client);
+}
+
+static void node_clock_jump(void *arg, int64_t by_ms)
+{
+    struct pawl_client *client = arg;
+
+    pawli_log(&client->notifier, PAWL_LOG_WARN,
+              "the server's clock moved by %lld ms against ours; all locks are confirmed now",
+              (long long)by_ms);
+    pawli_holds_doubt(client);
+}
+
+static void node_log(void *arg, enum pawl_log_level level, const char *line)
+{
+    struct pawl_client *client = arg;
+
+    pawli_log(&client->notifier, level, "%s", line);
+}
+
+const struct pawli_node_events *pawli_client_events(void)
+{
+    static const struct pawli_node_events events = { node_state, node_clock_jump, node_log, NULL };
+
+    return &events;
+}
+
+void pawli_client_flush(void *arg)
+{
+    struct pawl_client *client = arg;
+
+    pawli_renewals_flush(client);
+    client->backend->flush(client->node);
+}
+
+void pawli_client_posted(void *arg)
+{
+    struct pawl_client *client = arg;
+
+    pawli_baton_poke(&client->baton);
+}
+
+bool pawli_client_at_rest(void *arg)
+{
+    const struct pawl_client *client = arg;
+
+    return client->node_up && client->n_outstanding == 0 && pawli_list_empty(&client->waits) &&
+           pawli_list_empty(&client->readies);
+}

@@ -1,0 +1,26 @@
+/* Releases on their way: repeated until the store has answered, or the lease is over. */
+#ifndef PAWLI_ENGINE_RELEASE_H
+#define PAWLI_ENGINE_RELEASE_H
+
+#include <pawl.h>
+
+struct pawl_client;
+struct pawl_lock;
+struct pawli_held;
+struct pawli_release;
+
+/* Made together with the lock, so that giving it back never needs memory. NULL: out of memory. */
+struct pawli_release *pawli_release_new(void);
+/* One that never began. NULL is allowed. */
+void pawli_release_free(struct pawli_release *release);
+
+/* Begin the release of @lock (state RELEASED) with nobody waiting for it. On the loop. */
+void pawli_release_begin(struct pawl_lock *lock);
+
+/* Remove all ids of @held's owner under its token at the store, behind. On the loop. */
+void pawli_release_all(struct pawli_held *held);
+
+void pawli_releases_up(struct pawl_client *client);
+void pawli_releases_drop(struct pawl_client *client);
+
+#endif
