@@ -55,7 +55,8 @@ apt_update()
     say "apt-get update"
     as_root apt-get update -q >&2 ||
         fail "apt-get update failed; its message is above" \
-            "Check the network, the proxy and /etc/apt/sources.list, then try again."
+            "If it was sudo that failed: run './dev install' as root once." \
+            "Else check the network, the proxy and /etc/apt/sources.list, then try again."
     apt_is_fresh=1
 }
 
@@ -111,6 +112,7 @@ install_groups()
     case $missing in
     *\?*)
         fail "apt offers none of: $(echo "$missing" | sed -n 's/^?//p' | tr '\n' ' ')" \
+            "If apt could not fetch its lists (above): check network and /etc/apt/sources.list." \
             "pawl is built on Debian 12 and 13 and Ubuntu 24.04 (with universe)." \
             "On another system install them by hand and list the names in tools/packages.list."
         ;;
