@@ -184,7 +184,7 @@ static int make_force(struct pawl_client *client, const void *key, size_t key_le
 int pawl_force_release(struct pawl_client *client, const void *key, size_t key_len,
                        uint64_t token, unsigned flags)
 {
-    struct simple *s;
+    struct simple *s = NULL;
     int rc = make_force(client, key, key_len, token, flags, PAWLI_CALL_SYNC, &s);
 
     return rc < 0 ? rc : run(s, NULL);
@@ -193,7 +193,7 @@ int pawl_force_release(struct pawl_client *client, const void *key, size_t key_l
 int pawl_force_release_async(struct pawl_client *client, const void *key, size_t key_len,
                              uint64_t token, unsigned flags, pawl_done_cb cb, void *arg)
 {
-    struct simple *s;
+    struct simple *s = NULL;
     int rc;
 
     if (cb == NULL)
