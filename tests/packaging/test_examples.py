@@ -2,14 +2,12 @@
 import os
 import shutil
 
-from harness import BUILD, Skip, redis_server, run, run_tests
+from harness import BUILD, need_whole_library, redis_server, run, run_tests
 
 
 def sample(name):
-    path = os.path.join(BUILD, "examples", name, name)
-    if not os.path.exists(path):
-        raise Skip("not built: the library is not whole yet")
-    return path
+    need_whole_library()
+    return os.path.join(BUILD, "examples", name, name)
 
 
 def keys_left(url):
