@@ -164,7 +164,7 @@ int http_new(struct event_base *base, const struct http_settings *settings, stru
 
 static int bound_port(struct evconnlistener *listener)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = { 0 };
     socklen_t len = sizeof address;
 
     if (getsockname(evconnlistener_get_fd(listener), (struct sockaddr *)&address, &len) < 0)

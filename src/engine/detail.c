@@ -8,20 +8,13 @@
 
 static _Thread_local char last_detail[PAWLI_DETAIL_LEN];
 
-int pawli_fail(int rc, const char *format, ...)
+void pawli_set_detail(const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(last_detail, sizeof last_detail, format, args);
     va_end(args);
-    return rc;
-}
-
-int pawli_fail_text(int rc, const char *text)
-{
-    (void)snprintf(last_detail, sizeof last_detail, "%s", text);
-    return rc;
 }
 
 const char *pawl_error_detail(void)
