@@ -89,10 +89,13 @@ static int ascending(const void *a, const void *b)
 
 static double percentile_us(struct samples *s, size_t percent)
 {
+    size_t rank;
+
     if (s->n == 0)
         return 0;
     qsort(s->at, s->n, sizeof *s->at, ascending);
-    return (double)s->at[(s->n - 1) * percent / 100] / 1e3;
+    rank = (s->n - 1) * percent / 100;
+    return (double)s->at[rank] / 1e3;
 }
 
 static void print_list(const char *name, const struct samples *s)
