@@ -27,9 +27,10 @@ static inline size_t pawli_buf_len(const struct pawli_buf *buf)
     return buf->end - buf->start;
 }
 
+/* NULL if nothing was ever written. */
 static inline const char *pawli_buf_data(const struct pawli_buf *buf)
 {
-    return buf->data + buf->start;
+    return buf->data == NULL ? NULL : buf->data + buf->start;
 }
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef PAWLI_UTIL_TIMERS_H
 #define PAWLI_UTIL_TIMERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,8 @@ struct pawli_timers {
     struct pawli_timer **heap;
     size_t n;
     size_t room;
+    bool running;
+    int64_t run_ns; /* while running: what is due */
 };
 
 void pawli_timers_init(struct pawli_timers *timers);
