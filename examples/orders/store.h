@@ -107,7 +107,7 @@ int store_open(const char *url, int64_t busy_ms, int full_sync, struct mailbox *
 void store_ask(struct store *store, struct store_job *job);
 size_t store_queue_len(struct store *store);
 
-/* Waits for the jobs that are queued; their completions are not delivered any more. NULL is fine. */
+/* Waits for the jobs that are queued; their completions are not delivered any more. NULL: fine. */
 void store_close(struct store *store);
 
 #endif
