@@ -26,6 +26,13 @@ JSON = {"Content-Type": "application/json"}
 # A slow or sanitized machine gets more time; limits that are the subject of a test do not use it.
 PATIENCE = float(os.environ.get("PAWL_TEST_PATIENCE", "20"))
 
+def is_sanitized():
+    """Sanitizers keep freed memory: its size says nothing then."""
+    with open(PROGRAM, "rb") as program:
+        text = program.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
+
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -200,6 +207,21 @@ class Instance:
         self.process.wait()
         self.process.stdout.close()
 
+    def end(self):
+        """TERM; it must end well, which also asks a sanitizer for its opinion."""
+        if self.process.poll() is not None:
+            self.process.stdout.close()
+            return
+        self.process.send_signal(signal.SIGCONT)
+        try:
+            code = self.terminate()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"{self.name} does not end:\n{self.log()[-3000:]}") from None
+        self.process.stdout.close()
+        if code != 0:
+            raise AssertionError(f"{self.name} ended with {code}:\n{self.log()[-3000:]}")
+
     def terminate(self, limit=None):
         """TERM, then its exit code."""
         self.process.send_signal(signal.SIGTERM)
@@ -263,7 +285,7 @@ class Case(unittest.TestCase):
         name = name or "t%d" % (len(self.instances) + 1)
         made = Instance(self.folder, self.redis, name, *args, port=port, env=env)
         self.instances.append(made)
-        self.addCleanup(made.kill)
+        self.addCleanup(made.end)
         return made
 
     def lock_is_free(self, order, limit=None):
