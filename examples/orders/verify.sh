@@ -133,11 +133,18 @@ submit_all()
     done
 }
 
+# Out of a log line: microseconds, instance, enter or leave, owner, token, outcome.
+line_start="s/^[^ ]* us=\([0-9]*\) INFO \([^ ]*\)"
+line_end="user=[^ ]* owner=\([^ ]*\) token=\([0-9]*\)"
+
 # The sections of one order as a time line; the exit code says whether two overlapped.
 time_line()
 {
+    read_enter="$line_start enter order=$order $line_end .*/\1 \2 enter \3 \4/p"
+    outcome=".*outcome=\([^ ]*\)"
+    read_leave="$line_start leave order=$order $line_end $outcome/\1 \2 leave \3 \4 \5/p"
     # shellcheck disable=SC2086 # logs is a list
-    cat $logs | sed -n "s/^[^ ]* us=\([0-9]*\) INFO \([^ ]*\) \(enter\|leave\) order=$order .*owner=\([^ ]*\) token=\([0-9]*\)\(.*outcome=\([^ ]*\)\)*.*/\1 \2 \3 \4 \5 \7/p" |
+    cat $logs | sed -n "$read_enter; $read_leave" |
         sort -n | awk '
         { us = $1; id = $2 " " $4; sub(/:.*/, "", id) }
         $3 == "enter" {

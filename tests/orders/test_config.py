@@ -106,7 +106,8 @@ class Config(harness.Case):
         one.submit("1")
         with open(path, encoding="utf-8") as log:
             text = log.read()
-        self.assertRegex(text, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z us=\d+ INFO t1 enter order=1 ")
+        self.assertRegex(text, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z us=\d+ INFO t1 enter "
+                               r"order=1 ")
         self.assertIn("working -> storing", text)
         self.assertNotIn("enter", one.log())
 
