@@ -172,8 +172,7 @@ static void run_w4(bool holder)
         struct pawl_lock *lock;
 
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        wait_until(holder ? base_ns
-                          : base_ns + (30 + (int64_t)((seed >> 33) % 100)) * NS_PER_MS);
+        wait_until(holder ? base_ns : base_ns + (30 + (int64_t)((seed >> 33) % 100)) * NS_PER_MS);
         lock = acquire(opt.key);
         if (holder)
             wait_until(base_ns + 200 * NS_PER_MS);
@@ -422,9 +421,12 @@ static void read_option(const char *arg)
         int *narrow;
         int64_t unit;
     } known[] = {
-        { "ms", &opt.run_ns, NULL, NS_PER_MS },     { "ttl", &opt.ttl_ms, NULL, 1 },
-        { "t0", &opt.t0_ns, NULL, 1 },              { "period", &opt.period_ns, NULL, NS_PER_MS },
-        { "workers", NULL, &opt.workers, 1 },       { "reps", NULL, &opt.reps, 1 },
+        { "ms", &opt.run_ns, NULL, NS_PER_MS },
+        { "ttl", &opt.ttl_ms, NULL, 1 },
+        { "t0", &opt.t0_ns, NULL, 1 },
+        { "period", &opt.period_ns, NULL, NS_PER_MS },
+        { "workers", NULL, &opt.workers, 1 },
+        { "reps", NULL, &opt.reps, 1 },
         { "n", NULL, &opt.n, 1 },
     };
 

@@ -244,8 +244,7 @@ void pawli_acquires_close(struct pawl_client *client)
 void pawli_acquires_drop(struct pawl_client *client)
 {
     while (!pawli_list_empty(&client->waits)) {
-        struct pawli_acquire *a =
-            PAWLI_CONTAINER(client->waits.next, struct pawli_acquire, link);
+        struct pawli_acquire *a = PAWLI_CONTAINER(client->waits.next, struct pawli_acquire, link);
 
         pawli_call_finish(&a->call, PAWL_ECLOSED, NULL, NULL, pawl_result_text(PAWL_ECLOSED));
         finish(a);

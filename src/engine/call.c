@@ -163,8 +163,11 @@ static void complete(struct pawli_call *call)
     case PAWLI_CALL_INSPECT:
         call->cb.inspect(call->arg, call->result, abandoned ? NULL : call->info);
         break;
-    case PAWLI_CALL_DONE_CB: call->cb.done(call->arg, call->result); break;
-    case PAWLI_CALL_SYNC: break;
+    case PAWLI_CALL_DONE_CB:
+        call->cb.done(call->arg, call->result);
+        break;
+    case PAWLI_CALL_SYNC:
+        break;
     }
 }
 

@@ -42,8 +42,7 @@ static void publish(struct pawli_held *held)
                           memory_order_relaxed);
     atomic_store_explicit(&held->renew_on, sm->renew_on, memory_order_relaxed);
     atomic_store_explicit(&held->max_end_ns, sm->max_end_ns, memory_order_relaxed);
-    atomic_store_explicit(&held->expiring, sm->state == PAWLI_HOLD_EXPIRING,
-                          memory_order_relaxed);
+    atomic_store_explicit(&held->expiring, sm->state == PAWLI_HOLD_EXPIRING, memory_order_relaxed);
     atomic_store_explicit(&held->valid_until_ns, sm->valid_until_ns, memory_order_release);
 }
 
@@ -139,9 +138,9 @@ void pawli_held_step(struct pawli_held *held, struct pawli_hold_event *ev)
     pawli_held_ref(held); /* the step may end it */
     ev->now_ns = pawli_loop_now_ns(held->client->loop);
     if (lost != 0 && !held->told_lost && held->sm.state != PAWLI_HOLD_RELEASING) {
-        struct pawli_hold_event noticed = {
-            .kind = PAWLI_HOLD_LOST, .now_ns = ev->now_ns, .code = lost
-        };
+        struct pawli_hold_event noticed = { .kind = PAWLI_HOLD_LOST,
+                                            .now_ns = ev->now_ns,
+                                            .code = lost };
 
         pawli_hold_step(&held->sm, &noticed, &fx);
         apply(held, &fx);
@@ -284,8 +283,9 @@ static void sum_up(const struct pawli_held *held, struct pawli_hold_event *ev)
 
 static void changed(struct pawli_held *held, int64_t sent_ns, int64_t pttl_ms, bool shorter)
 {
-    struct pawli_hold_event ev = { .kind = PAWLI_HOLD_CHANGED, .sent_ns = sent_ns,
-                                   .pttl_ms = pttl_ms, .shorter = shorter };
+    struct pawli_hold_event ev = {
+        .kind = PAWLI_HOLD_CHANGED, .sent_ns = sent_ns, .pttl_ms = pttl_ms, .shorter = shorter
+    };
 
     sum_up(held, &ev);
     pawli_held_step(held, &ev);
@@ -343,8 +343,7 @@ bool pawli_hold_leave(struct pawl_lock *lock)
         changed(held, 0, 0, false);
         return false;
     }
-    pawli_hist_add(&client->stats.hold_ms,
-                   pawli_loop_now_ns(client->loop) - held->granted_ns);
+    pawli_hist_add(&client->stats.hold_ms, pawli_loop_now_ns(client->loop) - held->granted_ns);
     pawli_held_step(held, &ev);
     unlist(held);
     return true;
@@ -390,8 +389,7 @@ void pawli_holds_doubt(struct pawl_client *client)
 void pawli_holds_close(struct pawl_client *client)
 {
     while (!pawli_list_empty(&client->all_holds)) {
-        struct pawli_held *held =
-            PAWLI_CONTAINER(client->all_holds.next, struct pawli_held, link);
+        struct pawli_held *held = PAWLI_CONTAINER(client->all_holds.next, struct pawli_held, link);
         struct pawl_lock *lock = PAWLI_CONTAINER(held->handles.next, struct pawl_lock, link);
 
         /* The release of its last handle takes the hold off the list. */

@@ -121,9 +121,8 @@ static void kick(struct pawli_held *held)
 /* The clock says that the lease is over: the first to notice fixes the reason. */
 static int lose(struct pawli_held *held)
 {
-    int reason = atomic_load_explicit(&held->failing, memory_order_relaxed)
-                     ? PAWL_LOST_UNREACHABLE
-                     : PAWL_LOST_EXPIRED;
+    int reason = atomic_load_explicit(&held->failing, memory_order_relaxed) ? PAWL_LOST_UNREACHABLE
+                                                                            : PAWL_LOST_EXPIRED;
     int none = 0;
 
     if (atomic_load_explicit(&held->expiring, memory_order_relaxed))

@@ -185,7 +185,9 @@ void pawli_notify(struct pawli_notifier *n, struct pawli_note *note, enum pawl_e
         note->recovered = !note->at_risk;
         note->at_risk = false;
         break;
-    case PAWL_EVENT_EXPIRING: note->expiring = true; break;
+    case PAWL_EVENT_EXPIRING:
+        note->expiring = true;
+        break;
     case PAWL_EVENT_LOST:
         note->lost = true;
         note->lost_result = result;

@@ -5,9 +5,11 @@
 #include <string.h>
 
 /* X(member): every text among the options. */
+/* clang-format off */
 #define TEXT_MAP(X)                                                                               \
     X(name) X(prefix) X(username) X(password) X(password_env) X(password_file) X(ca_file)         \
     X(cert_file) X(key_file) X(server_name)
+/* clang-format on */
 
 int pawli_options_copy(const struct pawl_client_options *opts,
                        struct pawl_client_options *ret_copy)

@@ -92,7 +92,8 @@ static void answer_unknown(struct pawli_release *r)
 
     (void)snprintf(detail, sizeof detail,
                    "not confirmed (%s); it is repeated, and the lock is free in %lld ms at the "
-                   "latest", r->last_failure != 0 ? pawli_client_detail(client) : "no answer yet",
+                   "latest",
+                   r->last_failure != 0 ? pawli_client_detail(client) : "no answer yet",
                    (long long)(left_ns < 0 ? 0 : left_ns / PAWLI_NS_PER_MS));
     r->answer_by_ns = PAWLI_NEVER;
     pawli_call_finish(&r->call, code, NULL, NULL, detail);
@@ -182,8 +183,7 @@ static int list(struct pawli_release *r)
         return rc;
     r->timer.fire = timer_fired;
     r->next_ns = PAWLI_NEVER;
-    r->give_up_ns = pawli_after(r->held->sm.valid_until_ns,
-                                pawli_margin_ns(r->held->sm.lease_ms));
+    r->give_up_ns = pawli_after(r->held->sm.valid_until_ns, pawli_margin_ns(r->held->sm.lease_ms));
     pawli_client_backoff(client, &r->backoff);
     pawli_list_append(&client->releases, &r->link);
     return 0;
@@ -224,8 +224,8 @@ static void start(struct pawli_task *task)
     if (r->call.kind == PAWLI_CALL_DONE_CB && r->call.cb.done == NULL)
         r->answer_by_ns = PAWLI_NEVER;
     else
-        r->answer_by_ns = pawli_loop_now_ns(client->loop) +
-                          client->opts.release_ms * PAWLI_NS_PER_MS;
+        r->answer_by_ns =
+            pawli_loop_now_ns(client->loop) + client->opts.release_ms * PAWLI_NS_PER_MS;
     begin(r);
 }
 
@@ -313,10 +313,9 @@ int pawl_lock_release(struct pawl_lock *lock)
         return rc;
     client = lock->client;
     r = take(lock, PAWLI_CALL_SYNC);
-    return pawli_client_run(&r->call,
-                            pawli_loop_now_ns(client->loop) +
-                                client->opts.release_ms * PAWLI_NS_PER_MS,
-                            PAWL_EUNKNOWN, NULL, NULL);
+    return pawli_client_run(
+        &r->call, pawli_loop_now_ns(client->loop) + client->opts.release_ms * PAWLI_NS_PER_MS,
+        PAWL_EUNKNOWN, NULL, NULL);
 }
 
 int pawl_lock_release_async(struct pawl_lock *lock, pawl_done_cb cb, void *arg)

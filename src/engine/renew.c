@@ -40,8 +40,9 @@ static void count_renewal(struct pawli_held *held, int64_t before_ns, int code)
 
 void pawli_hold_renewed(struct pawli_held *held, int64_t sent_ns, int code, int64_t pttl_ms)
 {
-    struct pawli_hold_event ev = { .kind = PAWLI_HOLD_FAILED, .sent_ns = sent_ns,
-                                   .pttl_ms = pttl_ms, .code = code };
+    struct pawli_hold_event ev = {
+        .kind = PAWLI_HOLD_FAILED, .sent_ns = sent_ns, .pttl_ms = pttl_ms, .code = code
+    };
     int64_t before_ns = held->sm.last_renewed_ns;
     bool live = !pawli_list_empty(&held->link);
 

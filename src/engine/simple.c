@@ -97,8 +97,8 @@ static int make(struct pawl_client *client, struct pawli_key *key, enum pawli_op
     return 0;
 }
 
-static int make_for_key(struct pawl_client *client, const void *name, size_t len,
-                        enum pawli_op op, enum pawli_call_kind kind, struct simple **ret_simple)
+static int make_for_key(struct pawl_client *client, const void *name, size_t len, enum pawli_op op,
+                        enum pawli_call_kind kind, struct simple **ret_simple)
 {
     char detail[PAWLI_DETAIL_LEN] = "";
     struct pawli_key *key;
@@ -181,8 +181,8 @@ static int make_force(struct pawl_client *client, const void *key, size_t key_le
     return 0;
 }
 
-int pawl_force_release(struct pawl_client *client, const void *key, size_t key_len,
-                       uint64_t token, unsigned flags)
+int pawl_force_release(struct pawl_client *client, const void *key, size_t key_len, uint64_t token,
+                       unsigned flags)
 {
     struct simple *s = NULL;
     int rc = make_force(client, key, key_len, token, flags, PAWLI_CALL_SYNC, &s);
@@ -271,8 +271,8 @@ static int make_claim(struct pawl_lock *lock, const void *resource, size_t len, 
 
     if (rc != 0)
         return rc;
-    rc = pawli_claim_key_new(lock->client->opts.prefix, resource, len, detail, sizeof detail,
-                             &key);
+    rc =
+        pawli_claim_key_new(lock->client->opts.prefix, resource, len, detail, sizeof detail, &key);
     if (rc < 0)
         return pawli_fail_text(rc, detail);
     rc = make(lock->client, key, op, PAWLI_CALL_SYNC, &s);

@@ -5,9 +5,12 @@
 
 #include "util/clock.h"
 
+/* clang-format off */
 static const int64_t bounds_ms[PAWL_HIST_BUCKETS - 1] = {
-    1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000
+    1, 2, 5, 10, 20, 50, 100, 200, 500,
+    1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000,
 };
+/* clang-format on */
 
 int64_t pawl_hist_bound_ms(int bucket)
 {
@@ -17,12 +20,23 @@ int64_t pawl_hist_bound_ms(int bucket)
 void pawli_count_loss(struct pawli_stats *stats, int reason)
 {
     switch (reason) {
-    case PAWL_LOST_TAKEN: pawli_count(&stats->lost_taken); break;
-    case PAWL_LOST_EXPIRED: pawli_count(&stats->lost_expired); break;
-    case PAWL_LOST_UNREACHABLE: pawli_count(&stats->lost_unreachable); break;
-    case PAWL_LOST_MAX_HOLD: pawli_count(&stats->lost_max_hold); break;
-    case PAWL_LOST_REVOKED: pawli_count(&stats->lost_revoked); break;
-    default: break;
+    case PAWL_LOST_TAKEN:
+        pawli_count(&stats->lost_taken);
+        break;
+    case PAWL_LOST_EXPIRED:
+        pawli_count(&stats->lost_expired);
+        break;
+    case PAWL_LOST_UNREACHABLE:
+        pawli_count(&stats->lost_unreachable);
+        break;
+    case PAWL_LOST_MAX_HOLD:
+        pawli_count(&stats->lost_max_hold);
+        break;
+    case PAWL_LOST_REVOKED:
+        pawli_count(&stats->lost_revoked);
+        break;
+    default:
+        break;
     }
 }
 

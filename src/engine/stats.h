@@ -8,10 +8,12 @@
 #include <pawl.h>
 
 /* X(name): the plain counters of struct pawl_stats. */
+/* clang-format off */
 #define PAWLI_COUNTER_MAP(X)                                                                      \
     X(acquires) X(reentries) X(waits) X(busy) X(canceled) X(failed) X(releases) X(renewals)       \
     X(late_renewals) X(failed_renewals) X(lost_taken) X(lost_expired) X(lost_unreachable)         \
     X(lost_max_hold) X(lost_revoked) X(connects) X(commands) X(held) X(waiting)
+/* clang-format on */
 
 struct pawli_hist {
     _Atomic uint64_t bucket[PAWL_HIST_BUCKETS];

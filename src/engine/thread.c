@@ -5,8 +5,7 @@
 
 #include <pawl.h>
 
-int pawli_thread_start(void *(*run)(void *arg), void *arg, const char *name,
-                       pthread_t *ret_thread)
+int pawli_thread_start(void *(*run)(void *arg), void *arg, const char *name, pthread_t *ret_thread)
 {
     sigset_t all;
     sigset_t before;

@@ -100,7 +100,8 @@ def test_failed_update_says_what_to_do():
 def test_help_from_any_folder_names_every_command():
     with temporary_folder() as folder:
         out = run(DEV, "help", cwd=folder)
-    for word in ("run", "stop", "test", "build", "lint", "sanitize", "bench", "install", "clean"):
+    for word in ("run", "stop", "test", "build", "lint", "format", "sanitize", "bench", "install",
+                 "clean"):
         assert f"  {word}" in out, word
     assert run(DEV) == out
 

@@ -96,6 +96,10 @@ def test_format():
         run_tool("check_format.py", "good.c", cwd=folder)
         out = run_tool("check_format.py", "good.c", "bad.c", cwd=folder, ok=None)
         assert "bad.c" in out and "good.c" not in out, out
+        run_tool("check_format.py", "--fix", "good.c", "bad.c", cwd=folder)
+        run_tool("check_format.py", "bad.c", cwd=folder)
+        with open(os.path.join(folder, "good.c"), encoding="utf-8") as good:
+            assert "int a;   /* aligned */" in good.read()
 
 
 def test_the_tools_are_there():
