@@ -15,6 +15,9 @@ enum pawli_hold_state {
     PAWLI_HOLD_ENDED      /* released or lost */
 };
 
+/* For logs and tests. */
+const char *pawli_hold_state_name(enum pawli_hold_state state);
+
 enum pawli_hold_event_kind {
     PAWLI_HOLD_TICK,
     PAWLI_HOLD_RENEWED,   /* sent_ns, pttl_ms */
@@ -54,14 +57,16 @@ struct pawli_hold_effects {
 struct pawli_hold {
     enum pawli_hold_state state;
     int64_t lease_ms;
-    int64_t grace_ms;
+    int64_t grace_ms;        /* already at most a third of the first lease */
     int64_t valid_until_ns;  /* only moves forward, but for an extend to a shorter lease */
     int64_t max_end_ns;      /* PAWLI_NEVER: none */
     int64_t renew_at_ns;     /* PAWLI_NEVER: renewal is off */
     int64_t last_renewed_ns; /* sent_ns of the last success */
+    int64_t asked_ns;        /* when the renewal in flight was asked for */
     bool renew_on;
     bool renewing;           /* one in flight */
-    bool again;              /* DOUBT or UP came while one was in flight */
+    bool again;              /* UP came while one was in flight: if it fails, retry at once */
+    bool confirm;            /* DOUBT came while one was in flight: renew again in any case */
     bool at_risk;
     int last_failure;
     struct pawli_backoff backoff;
@@ -74,7 +79,8 @@ void pawli_hold_init(struct pawli_hold *h, int64_t base_ns, int64_t pttl_ms, int
                      const struct pawli_backoff *backoff);
 
 /* Rules, each with its test in tests/unit/test_hold.c:
- * - Renews every lease/3 after the last success was sent, with up to a tenth of it less as jitter;
+ * - Renews every lease/3 after the last success was sent, with up to a tenth of it less as jitter,
+ *   and sooner if a grant has less than the lease left;
  *   a failed one is retried with backoff (at most lease/6 apart) until valid_until. Never two in
  *   flight. UP retries a failed one at once.
  * - RENEWED moves valid_until forward to the larger of the two; never back.

@@ -2,6 +2,8 @@
 #ifndef PAWLI_CORE_LIMITS_H
 #define PAWLI_CORE_LIMITS_H
 
+#include <stddef.h>
+
 #include <pawl.h>
 
 /* What a lock is asked with, after defaults have been filled in. */
@@ -25,6 +27,12 @@ int pawli_lock_options_read(const struct pawl_lock_options *opts,
                             const struct pawl_client_options *client, char *detail,
                             size_t detail_len, struct pawl_lock_options *ret_opts,
                             struct pawli_lock_settings *ret_settings);
+
+/* Copy the @given_size bytes of a caller's struct, which may be of an older version (shorter, at
+ * least @first_size, the first that was released) or a newer one (longer; what we do not know must
+ * be zero), over the defaults in @ret_known. 0 or PAWL_EUSAGE. */
+int pawli_struct_read(const void *given, size_t given_size, size_t first_size, size_t known_size,
+                      char *detail, size_t detail_len, void *ret_known);
 
 /* A lease for pawl_lock_extend(). 0 or PAWL_ERANGE. */
 int pawli_lease_check(int64_t lease_ms, char *detail, size_t detail_len);

@@ -11,11 +11,14 @@
 
 enum pawli_wait_state {
     PAWLI_WAIT_TRYING,   /* an attempt is in flight */
-    PAWLI_WAIT_SLEEPING, /* between two attempts */
+    PAWLI_WAIT_SLEEPING, /* between two attempts, and before START */
     PAWLI_WAIT_ANSWERED, /* the caller has its answer; nothing left at the store */
     PAWLI_WAIT_ORPHANED, /* the caller has its answer; an attempt is still in flight */
     PAWLI_WAIT_CLEANING  /* the caller has its answer; a cancel is due or in flight */
 };
+
+/* For logs and tests. */
+const char *pawli_wait_state_name(enum pawli_wait_state state);
 
 enum pawli_wait_event_kind {
     PAWLI_WAIT_START,
@@ -53,7 +56,7 @@ struct pawli_wait {
     int last_failure;     /* the last answer was this failure; 0: none */
     int64_t limit_ns;     /* answer the caller then at the latest */
     int64_t sent_ns;      /* when the attempt in flight was handed over */
-    int64_t next_ns;      /* SLEEPING, CLEANING: next attempt */
+    int64_t next_ns;      /* SLEEPING, CLEANING: next attempt; PAWLI_NEVER: none is due */
     int64_t lease_ns;
     int64_t give_up_ns;   /* CLEANING: whatever was granted has expired by then */
     struct pawli_backoff backoff;
@@ -68,8 +71,9 @@ void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t 
  *   backoff (growing, jittered), but wakes when the holder's pttl ends if that is sooner, and
  *   never past the limit.
  * - ELATE is retried at once, one time; then it counts as a passing failure.
- * - USAGE and DENIED failures complete at once. REFUSED and UNAVAILABLE: once completes, else
- *   sleeps for the backoff; UP ends a sleep that follows a failure at once.
+ * - USAGE and DENIED failures complete at once. REFUSED and UNAVAILABLE: once completes (unless
+ *   maybe_granted: then it is retried, as UNKNOWN is), else sleeps for the backoff; UP ends a
+ *   sleep that follows a failure at once.
  * - UNKNOWN sets maybe_granted and is retried (same hold id, so that a grant is recognised) like a
  *   failure, also with once, until the limit.
  * - At the limit: TIMEOUT if the last answer was BUSY and the attempt in flight is younger than
@@ -78,8 +82,9 @@ void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t 
  * - After a completion other than 0: with an attempt in flight ORPHANED, and its REPLY decides
  *   (granted, BUSY after maybe_granted, or UNKNOWN: CLEANING; clean refusal: finished). With
  *   maybe_granted and none in flight: CLEANING at once. A grant for nobody is cancelled.
- * - CLEANING repeats the cancel on failure with backoff until it is answered, or until give_up_ns
- *   (last sent + lease): then what was granted has expired. tombstone is set iff maybe_granted.
+ * - CLEANING repeats the cancel on failure with backoff (UP: at once) until it is answered, also
+ *   by a failure of class USAGE, or until give_up_ns (last sent + lease): then what was granted
+ *   has expired. The first is sent in any case. tombstone is set iff maybe_granted.
  * - Exactly one completion, on every path. */
 void pawli_wait_step(struct pawli_wait *w, const struct pawli_wait_event *ev,
                      struct pawli_wait_effects *ret_do);

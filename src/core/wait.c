@@ -1,0 +1,296 @@
+/* Decisions of one acquire, see wait.h. Touches no socket, clock or memory but its own. */
+#include "core/wait.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <pawl.h>
+
+#include "util/clock.h"
+
+/* An attempt younger than this at the limit is ordinary traffic; the last answer still stands. */
+#define YOUNG_NS (200 * PAWLI_NS_PER_MS)
+
+#define TO(state) (1u << (PAWLI_WAIT_##state))
+static const struct {
+    const char *name;
+    unsigned next;
+} states[] = {
+    [PAWLI_WAIT_TRYING] = { "trying", TO(TRYING) | TO(SLEEPING) | TO(ANSWERED) | TO(ORPHANED) |
+                                          TO(CLEANING) },
+    [PAWLI_WAIT_SLEEPING] = { "sleeping", TO(TRYING) | TO(ANSWERED) | TO(CLEANING) },
+    [PAWLI_WAIT_ANSWERED] = { "answered", 0 },
+    [PAWLI_WAIT_ORPHANED] = { "orphaned", TO(ANSWERED) | TO(CLEANING) },
+    [PAWLI_WAIT_CLEANING] = { "cleaning", TO(ANSWERED) },
+};
+#undef TO
+
+const char *pawli_wait_state_name(enum pawli_wait_state state)
+{
+    return states[state].name;
+}
+
+static void move(struct pawli_wait *w, enum pawli_wait_state to)
+{
+    assert((states[w->state].next & (1u << to)) != 0);
+    w->state = to;
+}
+
+void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t lease_ms,
+                     const struct pawli_backoff *backoff)
+{
+    memset(w, 0, sizeof *w);
+    w->state = PAWLI_WAIT_SLEEPING; /* until START */
+    w->once = once;
+    w->limit_ns = limit_ns;
+    w->next_ns = PAWLI_NEVER;
+    w->lease_ns = lease_ms * PAWLI_NS_PER_MS;
+    w->backoff = *backoff;
+}
+
+/* ---- before the answer ---- */
+
+static void try_now(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
+{
+    move(w, PAWLI_WAIT_TRYING);
+    w->sent_ns = now_ns;
+    w->next_ns = PAWLI_NEVER;
+    fx->send_acquire = true;
+}
+
+static void finish(struct pawli_wait *w, struct pawli_wait_effects *fx)
+{
+    move(w, PAWLI_WAIT_ANSWERED);
+    fx->finished = true;
+}
+
+static void cancel_now(struct pawli_wait *w, struct pawli_wait_effects *fx)
+{
+    w->next_ns = PAWLI_NEVER; /* in flight */
+    fx->send_cancel = true;
+    fx->tombstone = w->maybe_granted;
+}
+
+static void clean(struct pawli_wait *w, struct pawli_wait_effects *fx)
+{
+    move(w, PAWLI_WAIT_CLEANING);
+    w->give_up_ns = pawli_after(w->sent_ns, w->lease_ns);
+    pawli_backoff_reset(&w->backoff);
+    cancel_now(w, fx);
+}
+
+/* The caller gets its one answer; what may be left at the store decides what follows. */
+static void answer(struct pawli_wait *w, int result, bool in_flight, struct pawli_wait_effects *fx)
+{
+    fx->complete = true;
+    fx->result = result;
+    if (result != 0 && in_flight)
+        move(w, PAWLI_WAIT_ORPHANED);
+    else if (result != 0 && w->maybe_granted)
+        clean(w, fx);
+    else
+        finish(w, fx);
+}
+
+static void answer_at_limit(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
+{
+    bool in_flight = w->state == PAWLI_WAIT_TRYING;
+    bool old = in_flight && now_ns - w->sent_ns >= YOUNG_NS;
+    int result;
+
+    if (w->saw_busy && !old)
+        result = PAWL_TIMEOUT;
+    else if (old || w->maybe_granted)
+        result = PAWL_EUNKNOWN;
+    else if (w->last_failure != 0)
+        result = w->last_failure;
+    else
+        result = PAWL_ECONNECT;
+    answer(w, result, in_flight, fx);
+}
+
+/* Sleep for the backoff, or less: until the holder's lease has run out by then. */
+static void sleep_on(struct pawli_wait *w, const struct pawli_wait_event *ev)
+{
+    move(w, PAWLI_WAIT_SLEEPING);
+    w->next_ns = pawli_after(ev->now_ns, pawli_backoff_next_ns(&w->backoff));
+    if (ev->code == PAWL_BUSY && ev->pttl_ms >= 0 && ev->pttl_ms < w->backoff.max_ms) {
+        /* The store's keys live through the last millisecond of their expiry. */
+        int64_t free_ns = pawli_after(ev->now_ns, (ev->pttl_ms + 1) * PAWLI_NS_PER_MS);
+
+        if (free_ns < w->next_ns)
+            w->next_ns = free_ns;
+    }
+}
+
+static void replied_busy(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                         struct pawli_wait_effects *fx)
+{
+    w->saw_busy = true;
+    w->last_failure = 0;
+    if (w->once)
+        answer(w, PAWL_BUSY, false, fx);
+    else
+        sleep_on(w, ev);
+}
+
+static void replied_failure(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                            struct pawli_wait_effects *fx)
+{
+    w->saw_busy = false;
+    w->last_failure = ev->code;
+    switch (pawl_result_class(ev->code)) {
+    case PAWL_CLASS_UNKNOWN:
+        w->maybe_granted = true;
+        sleep_on(w, ev);
+        break;
+    case PAWL_CLASS_REFUSED:
+    case PAWL_CLASS_UNAVAILABLE:
+        if (ev->code == PAWL_ELATE && !w->told_late && ev->now_ns < w->limit_ns) {
+            w->told_late = true; /* the answer carried the time: now we know better */
+            try_now(w, ev->now_ns, fx);
+        } else if (w->once && !w->maybe_granted) {
+            answer(w, ev->code, false, fx);
+        } else {
+            sleep_on(w, ev); /* once: to learn what became of the earlier attempt */
+        }
+        break;
+    default:
+        answer(w, ev->code, false, fx);
+        break;
+    }
+}
+
+static void replied(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                    struct pawli_wait_effects *fx)
+{
+    assert(w->state == PAWLI_WAIT_TRYING);
+    if (ev->code == 0)
+        answer(w, 0, false, fx);
+    else if (ev->code == PAWL_BUSY)
+        replied_busy(w, ev, fx);
+    else
+        replied_failure(w, ev, fx);
+}
+
+/* TRYING or SLEEPING: is it time to answer, or to try again? */
+static void look(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
+{
+    if (now_ns >= w->limit_ns)
+        answer_at_limit(w, now_ns, fx);
+    else if (w->state == PAWLI_WAIT_SLEEPING && now_ns >= w->next_ns)
+        try_now(w, now_ns, fx);
+}
+
+static void step_open(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                      struct pawli_wait_effects *fx)
+{
+    assert(ev->kind != PAWLI_WAIT_CLEANED);
+    switch (ev->kind) {
+    case PAWLI_WAIT_START:
+        try_now(w, ev->now_ns, fx);
+        return; /* the first try is made even if the limit is nothing */
+    case PAWLI_WAIT_CANCEL:
+        answer(w, ev->code, w->state == PAWLI_WAIT_TRYING, fx);
+        return;
+    case PAWLI_WAIT_REPLY:
+        replied(w, ev, fx);
+        break;
+    case PAWLI_WAIT_UP:
+        /* Delays grown while the store was away say nothing about the lock. */
+        pawli_backoff_reset(&w->backoff);
+        if (w->state == PAWLI_WAIT_SLEEPING && w->last_failure != 0)
+            w->next_ns = ev->now_ns;
+        break;
+    default:
+        break;
+    }
+    if (!fx->complete && !fx->send_acquire)
+        look(w, ev->now_ns, fx);
+}
+
+/* ---- behind the answer ---- */
+
+/* The attempt that was in flight when the caller was answered. */
+static void step_orphaned(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                          struct pawli_wait_effects *fx)
+{
+    if (ev->kind != PAWLI_WAIT_REPLY)
+        return;
+    if (pawl_result_class(ev->code) == PAWL_CLASS_UNKNOWN)
+        w->maybe_granted = true;
+    if (ev->code == 0 || w->maybe_granted)
+        clean(w, fx);
+    else
+        finish(w, fx);
+}
+
+/* A failure of class USAGE, a key of another type say, means that nothing of ours is there. */
+static bool is_clean(int code)
+{
+    return code >= 0 || pawl_result_class(code) == PAWL_CLASS_USAGE;
+}
+
+static void step_cleaning(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                          struct pawli_wait_effects *fx)
+{
+    bool in_flight = w->next_ns == PAWLI_NEVER;
+
+    if (ev->kind == PAWLI_WAIT_CLEANED) {
+        assert(in_flight);
+        if (is_clean(ev->code) || ev->now_ns >= w->give_up_ns)
+            finish(w, fx);
+        else
+            w->next_ns = pawli_after(ev->now_ns, pawli_backoff_next_ns(&w->backoff));
+        return;
+    }
+    if (in_flight)
+        return;
+    if (ev->now_ns >= w->give_up_ns)
+        finish(w, fx);
+    else if (ev->now_ns >= w->next_ns || ev->kind == PAWLI_WAIT_UP)
+        cancel_now(w, fx);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t wake_at(const struct pawli_wait *w)
+{
+    switch (w->state) {
+    case PAWLI_WAIT_TRYING:
+        return w->limit_ns;
+    case PAWLI_WAIT_SLEEPING:
+        return earlier(w->next_ns, w->limit_ns);
+    case PAWLI_WAIT_CLEANING:
+        /* A cancel in flight is answered by whatever happens to its connection. */
+        return w->next_ns == PAWLI_NEVER ? PAWLI_NEVER : earlier(w->next_ns, w->give_up_ns);
+    default:
+        return PAWLI_NEVER;
+    }
+}
+
+void pawli_wait_step(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                     struct pawli_wait_effects *ret_do)
+{
+    struct pawli_wait_effects fx = { .wake_ns = PAWLI_NEVER };
+
+    switch (w->state) {
+    case PAWLI_WAIT_TRYING:
+    case PAWLI_WAIT_SLEEPING:
+        step_open(w, ev, &fx);
+        break;
+    case PAWLI_WAIT_ORPHANED:
+        step_orphaned(w, ev, &fx);
+        break;
+    case PAWLI_WAIT_CLEANING:
+        step_cleaning(w, ev, &fx);
+        break;
+    case PAWLI_WAIT_ANSWERED:
+        break;
+    }
+    fx.wake_ns = wake_at(w);
+    *ret_do = fx;
+}
