@@ -220,6 +220,21 @@ int http_listen(struct http *http, int port, int shared)
     return port;
 }
 
+void http_listen_on(struct http *http, int on)
+{
+    size_t i;
+
+    http->listening_off = !on;
+    for (i = 0; i < http->n_sockets; i++) {
+        struct evconnlistener *listener = evhttp_bound_socket_get_listener(http->sockets[i]);
+
+        if (on)
+            evconnlistener_enable(listener);
+        else
+            evconnlistener_disable(listener);
+    }
+}
+
 void http_stop(struct http *http)
 {
     size_t i;

@@ -15,6 +15,9 @@
 #include <sys/socket.h>
 
 #define DEAD_LINGER_US 1000000
+/* So many above the limit are told so; beyond that they wait in the kernel's queue, so that no
+ * flood takes the descriptors that the lock store and the database need. */
+#define SPARE_CONNS 32
 
 void http_conn_shut(struct http_conn *conn)
 {
@@ -36,15 +39,17 @@ static void refuse(struct http_conn *conn, enum problem problem, const char *det
     const struct problem_info *info = problem_info(problem);
     struct problem_extra extra = { .detail = detail, .instance = conn->http->settings.instance };
     char *text = problem_json(problem, conn->scan.lang, &extra);
-    char head[256];
+    char head[256], retry[32] = "";
     struct iovec parts[2];
     struct msghdr message = { 0 };
     int n;
 
+    if (info->retry_after_s > 0)
+        snprintf(retry, sizeof retry, "Retry-After: %d\r\n", info->retry_after_s);
     n = snprintf(head, sizeof head,
                  "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\n"
-                 "Content-Length: %zu\r\nConnection: close\r\n\r\n",
-                 info->status, info->code, text == NULL ? 0 : strlen(text));
+                 "Content-Length: %zu\r\n%sConnection: close\r\n\r\n",
+                 info->status, info->code, text == NULL ? 0 : strlen(text), retry);
     parts[0] = (struct iovec){ head, (size_t)n };
     parts[1] = (struct iovec){ text, text == NULL ? 0 : strlen(text) };
     message.msg_iov = parts;
@@ -113,6 +118,18 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
         evbuffer_drain(input, len);
 }
 
+static size_t most_conns(const struct http *http)
+{
+    return (size_t)http->settings.max_connections + SPARE_CONNS;
+}
+
+static void forget_one(struct http *http)
+{
+    http->n_conns--;
+    if (http->listening_off && http->n_conns < most_conns(http))
+        http_listen_on(http, 1);
+}
+
 /* evhttp is about to free the connection. */
 static void on_close(struct evhttp_connection *evcon, void *arg)
 {
@@ -132,7 +149,8 @@ static void on_close(struct evhttp_connection *evcon, void *arg)
         conn->prev->next = conn->next;
     else
         http->first = conn->next;
-    http->n_conns--;
+    http->n_settled--;
+    forget_one(http);
     evbuffer_remove_cb(bufferevent_get_input(conn->bev), on_input, conn);
     http_scan_done(&conn->scan);
     free(conn);
@@ -175,6 +193,8 @@ struct bufferevent *http_conn_new(struct event_base *base, void *arg)
     http_scan_init(&conn->scan, (size_t)http->settings.max_header, http->settings.max_body);
     conn->next_new = http->first_new;
     http->first_new = conn;
+    if (++http->n_conns >= most_conns(http))
+        http_listen_on(http, 0);
     event_active(http->settle, EV_TIMEOUT, 0);
     return bev;
 }
@@ -192,6 +212,7 @@ static void settle_one(struct http *http, struct http_conn *conn)
         evbuffer_remove_cb(bufferevent_get_input(conn->bev), on_input, conn);
         http_scan_done(&conn->scan);
         free(conn);
+        forget_one(http);
         return;
     }
     evhttp_connection_set_closecb(evcon, on_close, conn);
@@ -200,8 +221,7 @@ static void settle_one(struct http *http, struct http_conn *conn)
     if (http->first != NULL)
         http->first->prev = conn;
     http->first = conn;
-    http->n_conns++;
-    if (http->n_conns > (size_t)http->settings.max_connections)
+    if (++http->n_settled > (size_t)http->settings.max_connections)
         refuse(conn, PROBLEM_OVERLOADED, "too many connections");
 }
 

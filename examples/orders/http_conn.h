@@ -37,7 +37,9 @@ struct http {
     struct http_conn *first_new;
     struct http_conn **by_fd;
     size_t n_by_fd;
-    size_t n_conns;
+    size_t n_conns; /* accepted and not yet closed */
+    size_t n_settled; /* of these, known to us with their descriptor */
+    int listening_off;
     int stopping;
     struct evhttp_bound_socket *sockets[2];
     size_t n_sockets;
@@ -51,6 +53,7 @@ struct http_conn *http_conn_of(struct http *http, struct bufferevent *bev);
 /* The answer is out: the next request may come. */
 void http_conn_next(struct http_conn *conn);
 void http_conn_unwatch(struct http_conn *conn);
+void http_listen_on(struct http *http, int on);
 /* Close it from outside evhttp: evhttp finds the end of the stream and frees it. */
 void http_conn_shut(struct http_conn *conn);
 

@@ -12,7 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define RESERVED_FDS 64 /* store, database, log, listeners: connections never get these */
+/* Lock store, database, log, listeners: connections never get these. */
+#define RESERVED_FDS 96
 #define END_CHECK_MS 20
 #define END_LINGER_US 2000000 /* for clients that are slow to take their last answer */
 
@@ -100,15 +101,20 @@ static enum log_level level_of(const char *name)
 static void fit_limits(struct config *config)
 {
     struct rlimit limit;
+    int64_t room;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
-    if (limit.rlim_cur != RLIM_INFINITY &&
-        (rlim_t)config->max_connections > limit.rlim_cur - RESERVED_FDS)
-        config->max_connections = (int64_t)limit.rlim_cur - RESERVED_FDS;
+    if (limit.rlim_cur > INT32_MAX)
+        return;
+    room = (int64_t)limit.rlim_cur - RESERVED_FDS;
+    if (room < RESERVED_FDS / 4)
+        room = RESERVED_FDS / 4;
+    if (config->max_connections > room)
+        config->max_connections = room;
 }
 
 static int open_pawl(struct app *app)

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -147,7 +148,8 @@ def fetch(port, method, path, body=None, headers=None, timeout=None):
 class Instance:
     """One pawl-orders."""
 
-    def __init__(self, folder, redis, name, *args, port=0, env=None):
+    def __init__(self, folder, redis, name, *args, port=0, env=None, nofile=None):
+        self.nofile = nofile
         self.name = name
         self.db = os.path.join(folder, "orders.db")
         self.log_path = os.path.join(folder, name + ".log")
@@ -159,7 +161,7 @@ class Instance:
     def start(self):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                self.command, stdout=subprocess.PIPE, stderr=log, preexec_fn=die_with_parent,
+                self.command, stdout=subprocess.PIPE, stderr=log, preexec_fn=self.prepare,
                 env=dict(os.environ, **(self.env or {})))
         line = self.process.stdout.readline().decode()
         found = re.search(r" port=(\d+) own-port=(\d+) ", line)
@@ -168,6 +170,11 @@ class Instance:
             raise AssertionError(f"{self.name} did not start: {line!r} {self.log()[-2000:]}")
         self.shared_port = int(found.group(1))
         self.port = int(found.group(2))
+
+    def prepare(self):
+        die_with_parent()
+        if self.nofile:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.nofile, self.nofile))
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
@@ -281,9 +288,9 @@ class Case(unittest.TestCase):
         self.addCleanup(self.redis.stop)
         self.instances = []
 
-    def instance(self, *args, name=None, port=0, env=None):
+    def instance(self, *args, name=None, **kwargs):
         name = name or "t%d" % (len(self.instances) + 1)
-        made = Instance(self.folder, self.redis, name, *args, port=port, env=env)
+        made = Instance(self.folder, self.redis, name, *args, **kwargs)
         self.instances.append(made)
         self.addCleanup(made.end)
         return made

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Odd, hostile and slow HTTP: bytes on a socket instead of a client library."""
+import http.client
 import socket
 import time
 
@@ -222,6 +223,52 @@ class Limits(harness.Case):
         for s in held:
             s.close()
         harness.await_true(lambda: b" 200 " in self.once(one), "room again")
+
+    def test_a_flood_takes_no_descriptor_of_the_store(self):
+        """Few descriptors, more clients than that, and the store's connection breaks."""
+        one = self.instance("--request-ms", "60000", nofile=256)
+        early = http.client.HTTPConnection("127.0.0.1", one.port, timeout=harness.PATIENCE)
+        self.addCleanup(early.close)
+
+        def submit():
+            early.request("POST", "/api/order/submit", BODY, harness.JSON)
+            reply = early.getresponse()
+            reply.read()
+            return reply.status
+        self.assertEqual(submit(), 200)
+        flood = []
+        for _ in range(400):
+            s = socket.socket()
+            s.settimeout(1)
+            s.connect(("127.0.0.1", one.port))
+            s.sendall(b"POST /api")
+            flood.append(s)
+        self.redis.stop()
+        self.redis.start()
+        harness.await_true(lambda: submit() == 200, "an order in the middle of the flood")
+        for s in flood:
+            s.close()
+        harness.await_true(lambda: b" 200 " in self.once(one), "room again")
+        harness.await_true(lambda: one.submit("2").status == 200, "an order after the flood")
+        self.assertNotIn("accept", one.log())
+
+    def test_a_flood_costs_no_lock(self):
+        """50 orders are held and renewed while slow and broken requests pour in."""
+        one = self.instance("--lease-ms", "600", "--work-ms", "2000", "--request-ms", "1000")
+        held = [lambda i=i: one.submit(f"h{i}") for i in range(50)]
+
+        def flood():
+            end = time.monotonic() + 2
+            sockets = []
+            while time.monotonic() < end:
+                s = socket.create_connection(("127.0.0.1", one.port))
+                s.sendall(b"POST /api/order/submit HTTP/1.1\r\n" + b"X: y\r\n" * 90)
+                sockets.append(s)
+                if len(sockets) > 500:
+                    sockets.pop(0).close()
+        answers = harness.in_parallel(held + [flood])
+        self.assertEqual([a.status for a in answers[:50]], [200] * 50)
+        self.assertEqual(one.stock(), 50)
 
     def once(self, one):
         with socket.create_connection(("127.0.0.1", one.port), timeout=5) as s:
