@@ -15,6 +15,17 @@ struct pawli_script_text {
     const char *sha;    /* 40 lower-case hex digits: what EVALSHA takes */
 };
 
+extern const struct pawli_script_text pawli_script_acquire;
+extern const struct pawli_script_text pawli_script_renew;
+extern const struct pawli_script_text pawli_script_release;
+extern const struct pawli_script_text pawli_script_release_all;
+extern const struct pawli_script_text pawli_script_extend;
+extern const struct pawli_script_text pawli_script_inspect;
+extern const struct pawli_script_text pawli_script_force;
+extern const struct pawli_script_text pawli_script_claim;
+extern const struct pawli_script_text pawli_script_set_if;
+extern const struct pawli_script_text pawli_script_probe;
+
 /* All of them, ended by NULL, in the order of script_names. */
 extern const struct pawli_script_text *const pawli_script_texts[];
 
