@@ -101,6 +101,20 @@ void pawli_hold_init(struct pawli_hold *h, int64_t base_ns, int64_t pttl_ms, int
     schedule(h, pttl_ms);
 }
 
+void pawli_hold_claimed(struct pawli_hold *h, int64_t now_ns)
+{
+    int64_t half_ns = later(h->valid_until_ns - now_ns, 0) / 2;
+
+    h->unconfirmed = true;
+    h->renew_at_ns = now_ns + earlier(PAWLI_CONFIRM_NS, half_ns);
+}
+
+/* Is the store to be asked at all? */
+static bool asks(const struct pawli_hold *h)
+{
+    return h->renew_on || h->unconfirmed;
+}
+
 /* ---- what happened ---- */
 
 static void lose(struct pawli_hold *h, int reason, struct pawli_hold_effects *fx)
@@ -126,6 +140,7 @@ static void renewed(struct pawli_hold *h, const struct pawli_hold_event *ev)
 {
     h->renewing = false;
     h->again = false;
+    h->unconfirmed = false;
     h->valid_until_ns = later(h->valid_until_ns, valid_until(h, ev->sent_ns, ev->pttl_ms));
     succeeded(h, ev->sent_ns);
     /* Not sooner if the time left is short: the latest end cuts it, and a renewal is no help. */
@@ -141,7 +156,7 @@ static void failed(struct pawli_hold *h, const struct pawli_hold_event *ev)
 
     h->renewing = false;
     h->last_failure = ev->code;
-    if (h->renew_on)
+    if (asks(h))
         h->renew_at_ns = pawli_after(ev->now_ns, h->again || h->confirm ? 0 : delay_ns);
     h->again = false;
     h->confirm = false;
@@ -152,7 +167,7 @@ static void store_up(struct pawli_hold *h, int64_t now_ns)
     pawli_backoff_reset(&h->backoff);
     if (h->renewing)
         h->again = true;
-    else if (h->last_failure != 0 && h->renew_on)
+    else if (h->last_failure != 0 && asks(h))
         h->renew_at_ns = now_ns;
 }
 
@@ -160,7 +175,7 @@ static void doubted(struct pawli_hold *h, int64_t now_ns)
 {
     if (h->renewing)
         h->confirm = true;
-    else if (h->renew_on)
+    else if (asks(h))
         h->renew_at_ns = now_ns;
 }
 
@@ -177,6 +192,9 @@ static void changed(struct pawli_hold *h, const struct pawli_hold_event *ev)
         h->valid_until_ns = ev->shorter ? until_ns : later(h->valid_until_ns, until_ns);
         succeeded(h, ev->sent_ns);
         schedule(h, ev->pttl_ms);
+        h->unconfirmed = false; /* a re-entry or an extend sets the lease, as a renewal does */
+    } else if (h->unconfirmed) {
+        /* The confirm that is due stays due. */
     } else if (!h->renew_on) {
         h->renew_at_ns = PAWLI_NEVER;
     } else {

@@ -64,6 +64,7 @@ struct pawli_hold {
     int64_t last_renewed_ns; /* sent_ns of the last success */
     int64_t asked_ns;        /* when the renewal in flight was asked for */
     bool renew_on;
+    bool unconfirmed;        /* granted from the queue: what the store gave is only a claim */
     bool renewing;           /* one in flight */
     bool again;              /* UP came while one was in flight: if it fails, retry at once */
     bool confirm;            /* DOUBT came while one was in flight: renew again in any case */
@@ -78,11 +79,19 @@ void pawli_hold_init(struct pawli_hold *h, int64_t base_ns, int64_t pttl_ms, int
                      int64_t max_hold_ms, int64_t grace_ms, bool renew,
                      const struct pawli_backoff *backoff);
 
+/* The grant came from the queue at @now_ns and is a short claim until it is confirmed. The confirm
+ * is a renewal, sent also with renewal off, but not at once: a section that is over within
+ * PAWLI_CONFIRM_NS needs none. Call it right after pawli_hold_init(). */
+#define PAWLI_CONFIRM_NS INT64_C(10000000)
+void pawli_hold_claimed(struct pawli_hold *h, int64_t now_ns);
+
 /* Rules, each with its test in tests/unit/test_hold.c:
  * - Renews every lease/3 after the last success was sent, with up to a tenth of it less as jitter,
  *   and sooner if a grant has less than the lease left;
  *   a failed one is retried with backoff (at most lease/6 apart) until valid_until. Never two in
  *   flight. UP retries a failed one at once.
+ * - a claim is confirmed after PAWLI_CONFIRM_NS, or half of what is left of it if that is sooner;
+ *   retried like a renewal; once confirmed, a hold with renewal off asks no more.
  * - RENEWED moves valid_until forward to the larger of the two; never back.
  * - at risk: a renewal has failed or is unanswered for longer than lease/6, and now is past
  *   valid_until - grace, grace = min(grace, lease/3); withdrawn by the next success. Told once

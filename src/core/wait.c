@@ -6,6 +6,7 @@
 
 #include <pawl.h>
 
+#include "core/validity.h"
 #include "util/clock.h"
 
 /* An attempt younger than this at the limit is ordinary traffic; the last answer still stands. */
@@ -16,9 +17,10 @@ static const struct {
     const char *name;
     unsigned next;
 } states[] = {
-    [PAWLI_WAIT_TRYING] = { "trying", TO(TRYING) | TO(SLEEPING) | TO(ANSWERED) | TO(ORPHANED) |
-                                          TO(CLEANING) },
+    [PAWLI_WAIT_TRYING] = { "trying", TO(TRYING) | TO(SLEEPING) | TO(QUEUED) | TO(ANSWERED) |
+                                          TO(ORPHANED) | TO(CLEANING) },
     [PAWLI_WAIT_SLEEPING] = { "sleeping", TO(TRYING) | TO(ANSWERED) | TO(CLEANING) },
+    [PAWLI_WAIT_QUEUED] = { "queued", TO(TRYING) | TO(ANSWERED) | TO(CLEANING) },
     [PAWLI_WAIT_ANSWERED] = { "answered", 0 },
     [PAWLI_WAIT_ORPHANED] = { "orphaned", TO(ANSWERED) | TO(CLEANING) },
     [PAWLI_WAIT_CLEANING] = { "cleaning", TO(ANSWERED) },
@@ -73,8 +75,11 @@ static void cancel_now(struct pawli_wait *w, struct pawli_wait_effects *fx)
 
 static void clean(struct pawli_wait *w, struct pawli_wait_effects *fx)
 {
+    /* What a place in the queue may still turn into is a claim, which is no longer than a lease. */
+    int64_t since_ns = w->base_ns > w->sent_ns ? w->base_ns : w->sent_ns;
+
     move(w, PAWLI_WAIT_CLEANING);
-    w->give_up_ns = pawli_after(w->sent_ns, w->lease_ns);
+    w->give_up_ns = pawli_after(since_ns, w->lease_ns);
     pawli_backoff_reset(&w->backoff);
     cancel_now(w, fx);
 }
@@ -86,7 +91,7 @@ static void answer(struct pawli_wait *w, int result, bool in_flight, struct pawl
     fx->result = result;
     if (result != 0 && in_flight)
         move(w, PAWLI_WAIT_ORPHANED);
-    else if (result != 0 && w->maybe_granted)
+    else if (result != 0 && (w->maybe_granted || w->state == PAWLI_WAIT_QUEUED))
         clean(w, fx);
     else
         finish(w, fx);
@@ -95,9 +100,13 @@ static void answer(struct pawli_wait *w, int result, bool in_flight, struct pawl
 static void answer_at_limit(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
 {
     bool in_flight = w->state == PAWLI_WAIT_TRYING;
+    bool queued = w->state == PAWLI_WAIT_QUEUED;
     bool old = in_flight && now_ns - w->sent_ns >= YOUNG_NS;
     int result;
 
+    if (queued)
+        old = w->last_failure != 0 ||
+              (w->checking_ns != 0 && now_ns - w->checking_ns >= YOUNG_NS);
     if (w->saw_busy && !old)
         result = PAWL_TIMEOUT;
     else if (old || w->maybe_granted)
@@ -123,6 +132,83 @@ static void sleep_on(struct pawli_wait *w, const struct pawli_wait_event *ev)
     }
 }
 
+/* ---- the queue ---- */
+
+static int64_t claim_ms(const struct pawli_wait *w)
+{
+    int64_t lease_ms = w->lease_ns / PAWLI_NS_PER_MS;
+
+    return lease_ms < PAWLI_CLAIM_MS ? lease_ms : PAWLI_CLAIM_MS;
+}
+
+/* The lock was handed to us at some moment after @base_ns: believe, or ask first. */
+static void granted_since(struct pawli_wait *w, int64_t base_ns, int64_t now_ns,
+                          struct pawli_wait_effects *fx)
+{
+    int64_t claim = claim_ms(w);
+
+    if (pawli_valid_until_ns(base_ns, w->lease_ns / PAWLI_NS_PER_MS, claim) > now_ns) {
+        fx->base_ns = base_ns;
+        fx->pttl_ms = claim;
+        answer(w, 0, false, fx);
+    } else {
+        fx->check_now = true;
+    }
+}
+
+static void replied_queued(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                           struct pawli_wait_effects *fx)
+{
+    move(w, PAWLI_WAIT_QUEUED);
+    w->saw_busy = true;
+    w->last_failure = 0;
+    w->base_ns = w->sent_ns;
+    w->checking_ns = 0;
+    if (w->told)
+        granted_since(w, w->base_ns, ev->now_ns, fx);
+}
+
+static void told(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                 struct pawli_wait_effects *fx)
+{
+    if (w->state == PAWLI_WAIT_QUEUED)
+        granted_since(w, ev->sent_ns > w->base_ns ? ev->sent_ns : w->base_ns, ev->now_ns, fx);
+    else if (w->state == PAWLI_WAIT_TRYING)
+        w->told = true;
+    else
+        w->next_ns = ev->now_ns; /* the attempt that was not answered did join: ask again */
+}
+
+/* Its place is gone: a dead inbox, a claim that ended, or a queue that was lost. */
+static void rejoin(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
+{
+    w->missed++;
+    w->base_ns = 0;
+    w->told = false;
+    fx->new_id = true;
+    fx->bury = w->maybe_granted;
+    w->maybe_granted = false; /* of the new id nothing is known */
+    try_now(w, now_ns, fx);
+}
+
+static void checked(struct pawli_wait *w, const struct pawli_wait_event *ev,
+                    struct pawli_wait_effects *fx)
+{
+    w->checking_ns = 0;
+    w->last_failure = ev->code < 0 ? ev->code : 0;
+    if (ev->code == PAWLI_QUEUED) {
+        w->base_ns = ev->sent_ns;
+    } else if (ev->code == 0) {
+        fx->base_ns = ev->sent_ns;
+        fx->pttl_ms = ev->pttl_ms;
+        answer(w, 0, false, fx);
+    } else if (ev->code == PAWL_FREE) {
+        rejoin(w, ev->now_ns, fx);
+    }
+}
+
+/* ---- replies ---- */
+
 static void replied_busy(struct pawli_wait *w, const struct pawli_wait_event *ev,
                          struct pawli_wait_effects *fx)
 {
@@ -142,7 +228,11 @@ static void replied_failure(struct pawli_wait *w, const struct pawli_wait_event 
     switch (pawl_result_class(ev->code)) {
     case PAWL_CLASS_UNKNOWN:
         w->maybe_granted = true;
-        sleep_on(w, ev);
+        if (w->told) /* the message proves that the attempt joined */
+            granted_since(w, w->sent_ns, ev->now_ns, fx);
+        if (!fx->complete)
+            sleep_on(w, ev);
+        fx->check_now = false; /* not queued for sure: the next attempt asks */
         break;
     case PAWL_CLASS_REFUSED:
     case PAWL_CLASS_UNAVAILABLE:
@@ -167,13 +257,15 @@ static void replied(struct pawli_wait *w, const struct pawli_wait_event *ev,
     assert(w->state == PAWLI_WAIT_TRYING);
     if (ev->code == 0)
         answer(w, 0, false, fx);
+    else if (ev->code == PAWLI_QUEUED)
+        replied_queued(w, ev, fx);
     else if (ev->code == PAWL_BUSY)
         replied_busy(w, ev, fx);
     else
         replied_failure(w, ev, fx);
 }
 
-/* TRYING or SLEEPING: is it time to answer, or to try again? */
+/* Before the answer: is it time to answer, or to try again? */
 static void look(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
 {
     if (now_ns >= w->limit_ns)
@@ -196,6 +288,15 @@ static void step_open(struct pawli_wait *w, const struct pawli_wait_event *ev,
     case PAWLI_WAIT_REPLY:
         replied(w, ev, fx);
         break;
+    case PAWLI_WAIT_GRANTED:
+        told(w, ev, fx);
+        break;
+    case PAWLI_WAIT_CHECKING:
+        w->checking_ns = ev->now_ns;
+        break;
+    case PAWLI_WAIT_CHECKED:
+        checked(w, ev, fx);
+        break;
     case PAWLI_WAIT_UP:
         /* Delays grown while the store was away say nothing about the lock. */
         pawli_backoff_reset(&w->backoff);
@@ -211,7 +312,8 @@ static void step_open(struct pawli_wait *w, const struct pawli_wait_event *ev,
 
 /* ---- behind the answer ---- */
 
-/* The attempt that was in flight when the caller was answered. */
+/* The attempt that was in flight when the caller was answered. What is told meanwhile changes
+ * nothing: its reply will say that it joined, and then it leaves. */
 static void step_orphaned(struct pawli_wait *w, const struct pawli_wait_event *ev,
                           struct pawli_wait_effects *fx)
 {
@@ -219,7 +321,7 @@ static void step_orphaned(struct pawli_wait *w, const struct pawli_wait_event *e
         return;
     if (pawl_result_class(ev->code) == PAWL_CLASS_UNKNOWN)
         w->maybe_granted = true;
-    if (ev->code == 0 || w->maybe_granted)
+    if (ev->code == 0 || ev->code == PAWLI_QUEUED || w->maybe_granted)
         clean(w, fx);
     else
         finish(w, fx);
@@ -261,6 +363,7 @@ static int64_t wake_at(const struct pawli_wait *w)
 {
     switch (w->state) {
     case PAWLI_WAIT_TRYING:
+    case PAWLI_WAIT_QUEUED:
         return w->limit_ns;
     case PAWLI_WAIT_SLEEPING:
         return earlier(w->next_ns, w->limit_ns);
@@ -280,6 +383,7 @@ void pawli_wait_step(struct pawli_wait *w, const struct pawli_wait_event *ev,
     switch (w->state) {
     case PAWLI_WAIT_TRYING:
     case PAWLI_WAIT_SLEEPING:
+    case PAWLI_WAIT_QUEUED:
         step_open(w, ev, &fx);
         break;
     case PAWLI_WAIT_ORPHANED:

@@ -9,9 +9,18 @@
 
 #include "core/backoff.h"
 
+/* An answer to an attempt beside the results of pawl.h: the lock is busy, and the wait stands in
+ * its queue at the store. */
+#define PAWLI_QUEUED 100
+
+/* How long a waiter that was handed the lock may take to confirm, at most its lease; the scripts
+ * know the same number. */
+#define PAWLI_CLAIM_MS INT64_C(1500)
+
 enum pawli_wait_state {
     PAWLI_WAIT_TRYING,   /* an attempt is in flight */
     PAWLI_WAIT_SLEEPING, /* between two attempts, and before START */
+    PAWLI_WAIT_QUEUED,   /* in the store's queue; told by message, or by a re-check */
     PAWLI_WAIT_ANSWERED, /* the caller has its answer; nothing left at the store */
     PAWLI_WAIT_ORPHANED, /* the caller has its answer; an attempt is still in flight */
     PAWLI_WAIT_CLEANING  /* the caller has its answer; a cancel is due or in flight */
@@ -24,6 +33,12 @@ enum pawli_wait_event_kind {
     PAWLI_WAIT_START,
     PAWLI_WAIT_UP,       /* the store became usable */
     PAWLI_WAIT_REPLY,    /* the attempt was answered: code, pttl_ms */
+    PAWLI_WAIT_GRANTED,  /* the lock was handed to this hold id. sent_ns: of the request whose
+                            answer says so; 0: a message says so, and only the wait knows since
+                            when it may believe */
+    PAWLI_WAIT_CHECKING, /* a re-check that names this id was sent */
+    PAWLI_WAIT_CHECKED,  /* it was answered: code QUEUED, 0 (granted, pttl_ms; confirmed), FREE
+                            (this id is neither queued nor granted), or a failure; sent_ns */
     PAWLI_WAIT_TICK,     /* time passed */
     PAWLI_WAIT_CANCEL,   /* the caller gave up, code: what to answer (CANCELED, ECLOSED, ...) */
     PAWLI_WAIT_CLEANED   /* the cancel was answered: code */
@@ -34,15 +49,22 @@ struct pawli_wait_event {
     int64_t now_ns;
     int code;
     int64_t pttl_ms; /* of the holder, with BUSY; < 0: none known */
+    int64_t sent_ns;
 };
 
 /* What the caller must do, in this order. */
 struct pawli_wait_effects {
     bool send_acquire;
+    bool new_id;     /* with send_acquire: under a new hold id */
+    bool bury;       /* with new_id: an attempt under the old one may still arrive */
+    bool check_now;  /* re-check this id at once: granted, but too late to believe unconfirmed */
     bool send_cancel;
     bool tombstone;  /* with send_cancel: an attempt may still arrive */
     bool complete;   /* answer the caller with result; granted if 0 */
     int result;
+    int64_t base_ns; /* with result 0: > 0: granted from the queue, the claim counts from here;
+                        0: granted by the attempt that was answered */
+    int64_t pttl_ms; /* with base_ns: what was granted from then on */
     bool finished;   /* nothing more will come; the wait may be freed */
     int64_t wake_ns; /* send TICK then; PAWLI_NEVER: no need */
 };
@@ -59,6 +81,10 @@ struct pawli_wait {
     int64_t next_ns;      /* SLEEPING, CLEANING: next attempt; PAWLI_NEVER: none is due */
     int64_t lease_ns;
     int64_t give_up_ns;   /* CLEANING: whatever was granted has expired by then */
+    int64_t base_ns;      /* send time of the last answer that named this hold id as queued */
+    int64_t checking_ns;  /* QUEUED: a re-check is unanswered since then; 0: none */
+    bool told;            /* TRYING: a message came before the answer to the attempt */
+    unsigned missed;      /* how often its place was lost */
     struct pawli_backoff backoff;
 };
 
@@ -85,6 +111,17 @@ void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t 
  * - CLEANING repeats the cancel on failure with backoff (UP: at once) until it is answered, also
  *   by a failure of class USAGE, or until give_up_ns (last sent + lease): then what was granted
  *   has expired. The first is sent in any case. tombstone is set iff maybe_granted.
+ * - QUEUED: by an answer to the attempt. A message is believed if base + claim - margin is still to
+ *   come, claim = min(PAWLI_CLAIM_MS, lease) and base the send time of the last answer that named
+ *   this id as queued; it completes with that base. Too late: check_now, and the re-check's answer
+ *   decides. A message that comes before the answer to the attempt counts when that answer says
+ *   QUEUED (base: the attempt), or is UNKNOWN. A grant in the answer to another request of ours
+ *   counts from that request's send time if that is later.
+ * - A re-check that finds the id neither queued nor granted: a new attempt under a new hold id,
+ *   because a message of the ended claim may still be on its way and would be dated from the new
+ *   place (tests/model/handoff.pml, SAME_ID). Its place is kept three times.
+ * - At the limit in the queue: EUNKNOWN if a re-check is unanswered for 200 ms or the last one
+ *   failed, else TIMEOUT. Then, as on CANCEL, CLEANING: the cancel leaves the queue.
  * - Exactly one completion, on every path. */
 void pawli_wait_step(struct pawli_wait *w, const struct pawli_wait_event *ev,
                      struct pawli_wait_effects *ret_do);

@@ -255,6 +255,8 @@ static int make(struct pawl_lock *lock, const struct pawli_grant *grant,
     pawli_client_backoff(client, &backoff);
     pawli_hold_init(&held->sm, grant->base_ns, grant->pttl_ms, set->lease_ms, set->max_hold_ms,
                     set->grace_ms, (set->flags & PAWL_NO_RENEW) == 0, &backoff);
+    if (grant->claim)
+        pawli_hold_claimed(&held->sm, pawli_loop_now_ns(client->loop));
     rc = list(held);
     if (rc < 0) {
         pawli_held_unref(held);
@@ -291,6 +293,17 @@ static void changed(struct pawli_held *held, int64_t sent_ns, int64_t pttl_ms, b
     pawli_held_step(held, &ev);
 }
 
+/* Takes the reference on @held. */
+static void join(struct pawl_lock *lock, struct pawli_held *held, const struct pawli_grant *grant)
+{
+    lock->held = held;
+    lock->outermost = grant->count == 1;
+    pawli_list_append(&held->handles, &pawli_lock_ref(lock)->link);
+    atomic_store(&lock->state, PAWLI_LOCK_HELD);
+    atomic_store(&held->count, grant->count);
+    atomic_store(&held->offset_ns, pawli_clocks_offset_ns(lock->client));
+}
+
 int pawli_hold_granted(struct pawl_lock *lock, const struct pawli_grant *grant)
 {
     struct pawl_client *client = lock->client;
@@ -310,17 +323,12 @@ int pawli_hold_granted(struct pawl_lock *lock, const struct pawli_grant *grant)
         rc = make(lock, grant, &held);
         if (rc < 0)
             return rc;
+        join(lock, held, grant);
+        look(held);
     } else {
-        pawli_held_ref(held);
+        join(lock, pawli_held_ref(held), grant);
+        changed(held, grant->base_ns, grant->pttl_ms, false);
     }
-    lock->held = held;
-    lock->outermost = grant->count == 1;
-    lock->granted_ns = grant->base_ns;
-    pawli_list_append(&held->handles, &pawli_lock_ref(lock)->link);
-    atomic_store(&lock->state, PAWLI_LOCK_HELD);
-    atomic_store(&held->count, grant->count);
-    atomic_store(&held->offset_ns, pawli_clocks_offset_ns(client));
-    changed(held, grant->base_ns, grant->pttl_ms, false);
     return 0;
 }
 

@@ -56,6 +56,7 @@ struct pawli_grant {
     uint64_t token;
     int count;
     int64_t server_us;
+    bool claim; /* handed over by the queue: pttl_ms is a claim that must be confirmed */
 };
 
 void pawli_held_unref(struct pawli_held *held);

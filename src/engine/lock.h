@@ -37,7 +37,6 @@ struct pawl_lock {
     /* loop only */
     struct pawli_list link;         /* in the hold's handles */
     struct pawli_lock_settings settings;
-    int64_t granted_ns;
     bool outermost;
     bool tombstone; /* an attempt of the acquire went unanswered: see release */
 };

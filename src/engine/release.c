@@ -23,8 +23,14 @@ struct pawli_release {
     struct pawli_timer timer;
     struct pawli_request req;
     struct pawli_backoff backoff;
-    struct pawl_lock *lock;  /* NULL: all ids of the hold */
-    struct pawli_held *held;
+    enum pawli_op op;        /* RELEASE, CANCEL or RELEASE_ALL */
+    struct pawli_key *key;
+    struct pawl_owner *owner;
+    uint64_t token;          /* RELEASE_ALL */
+    char hold_id[PAWLI_ID_LEN + 1];
+    bool tombstone;
+    struct pawl_lock *lock;  /* NULL: no handle of a user */
+    struct pawli_held *held; /* NULL: never a hold */
     int64_t answer_by_ns;    /* the caller's patience; PAWLI_NEVER once answered */
     int64_t next_ns;         /* next try; PAWLI_NEVER: one is in flight */
     int64_t give_up_ns;      /* the lease is over by then */
@@ -48,6 +54,8 @@ static void call_free(struct pawli_call *call)
 {
     struct pawli_release *r = PAWLI_CONTAINER(call, struct pawli_release, call);
 
+    pawli_key_unref(r->key);
+    pawl_owner_free(r->owner);
     pawli_held_unref(r->held);
     pawli_lock_unref(r->lock);
     free(r);
@@ -69,12 +77,13 @@ static void send(struct pawli_release *r)
     struct pawli_request *req = &r->req;
 
     memset(req, 0, sizeof *req);
-    req->op = r->lock == NULL ? PAWLI_OP_RELEASE_ALL : PAWLI_OP_RELEASE;
-    req->key = r->held->key;
-    req->owner = r->held->owner->text;
-    req->token = r->held->token;
-    req->hold_id = r->lock == NULL ? NULL : r->lock->hold_id;
-    req->tombstone = r->lock != NULL && r->lock->tombstone;
+    req->op = r->op;
+    req->key = r->key;
+    req->owner = r->owner->text;
+    req->token = r->token;
+    req->hold_id = r->hold_id;
+    req->tombstone = r->tombstone;
+    req->floor = pawli_fence_floor(&client->fence, r->key->slot);
     req->done = released;
     r->next_ns = PAWLI_NEVER;
     r->n_sent++;
@@ -107,9 +116,9 @@ static void end(struct pawli_release *r, int result)
 
     if (result < 0)
         pawli_log(&client->notifier, PAWL_LOG_WARN, "release of %s was not confirmed: %s",
-                  pawli_printable(r->held->key->name, r->held->key->name_len, name),
+                  pawli_printable(r->key->name, r->key->name_len, name),
                   pawl_result_text(result));
-    if (result >= 0 && r->lock != NULL)
+    if (result >= 0 && r->held != NULL && r->op == PAWLI_OP_RELEASE)
         pawli_count(&client->stats.releases);
     pawli_call_finish(&r->call, result, NULL, NULL,
                       result < 0 ? pawli_client_detail(client) : NULL);
@@ -123,7 +132,7 @@ static void end(struct pawli_release *r, int result)
 /* The store says that it does not know this id. */
 static int not_held(const struct pawli_release *r)
 {
-    int lost = pawli_held_lost(r->held);
+    int lost = r->held == NULL ? PAWL_NOT_OWNER : pawli_held_lost(r->held);
 
     if (lost != 0)
         return lost;
@@ -140,7 +149,7 @@ static void released(struct pawli_request *req)
     int64_t now_ns = pawli_loop_now_ns(client->loop);
 
     pawli_client_answered(client);
-    if (code == PAWL_STILL_HELD)
+    if (code == PAWL_STILL_HELD && r->held != NULL)
         atomic_store(&r->held->count, req->answer.count);
     if (code == PAWL_NOT_OWNER)
         code = not_held(r);
@@ -173,8 +182,8 @@ static void timer_fired(struct pawli_timer *timer)
         send(r);
 }
 
-/* Enter the client's list. False if there is no timer to be had: then it is tried only once. */
-static int list(struct pawli_release *r)
+/* Enter the client's list, to be given up when what the store may hold has expired. */
+static int list(struct pawli_release *r, int64_t valid_until_ns, int64_t lease_ms)
 {
     struct pawl_client *client = r->call.client;
     int rc = pawli_loop_timer_reserve(client->loop);
@@ -183,31 +192,50 @@ static int list(struct pawli_release *r)
         return rc;
     r->timer.fire = timer_fired;
     r->next_ns = PAWLI_NEVER;
-    r->give_up_ns = pawli_after(r->held->sm.valid_until_ns, pawli_margin_ns(r->held->sm.lease_ms));
+    r->give_up_ns = pawli_after(valid_until_ns, pawli_margin_ns(lease_ms));
     pawli_client_backoff(client, &r->backoff);
     pawli_list_append(&client->releases, &r->link);
     return 0;
 }
 
+static void aim(struct pawli_release *r, enum pawli_op op, struct pawli_key *key,
+                struct pawl_owner *owner, const char *hold_id)
+{
+    r->op = op;
+    r->key = pawli_key_ref(key);
+    r->owner = pawli_owner_ref(owner);
+    if (hold_id != NULL)
+        memcpy(r->hold_id, hold_id, PAWLI_ID_LEN);
+}
+
 /* ---- one handle ---- */
 
-/* @r has a call that is answered and unreferenced here if the store need not be asked. */
-static void begin(struct pawli_release *r)
+/* Take the handle out of its hold. 0: the store must be asked; else the result. */
+static int leave(struct pawli_release *r)
 {
     struct pawl_client *client = r->call.client;
     struct pawl_lock *lock = r->lock;
-    int result = 0;
+    int64_t lease_ms = lock->settings.lease_ms;
+    int64_t until_ns = pawli_loop_now_ns(client->loop) + lease_ms * PAWLI_NS_PER_MS;
+    int lost = 0;
 
-    if (lock->held == NULL) { /* a grant that could not be used */
-        result = PAWL_ECLOSED;
-    } else {
+    if (lock->held != NULL) {
         r->held = pawli_held_ref(lock->held);
+        until_ns = r->held->sm.valid_until_ns;
+        lease_ms = r->held->sm.lease_ms;
         if (!pawli_list_empty(&lock->link))
             (void)pawli_hold_leave(lock);
-        result = client->stopped ? PAWL_ECLOSED : pawli_held_lost(r->held);
-        if (result == 0)
-            result = list(r);
+        lost = pawli_held_lost(r->held);
     }
+    if (client->stopped)
+        return PAWL_ECLOSED;
+    return lost != 0 ? lost : list(r, until_ns, lease_ms);
+}
+
+static void begin(struct pawli_release *r)
+{
+    int result = leave(r);
+
     if (result != 0) {
         pawli_call_finish(&r->call, result, NULL, NULL, pawl_result_text(result));
         pawli_call_unref(&r->call);
@@ -237,7 +265,9 @@ static struct pawli_release *take(struct pawl_lock *lock, enum pawli_call_kind k
     lock->release = NULL;
     /* Cannot fail: sem_init() refuses only values that are too large. */
     (void)pawli_call_init(&r->call, lock->client, kind, start, call_free);
+    aim(r, PAWLI_OP_RELEASE, lock->key, lock->owner, lock->hold_id);
     r->lock = pawli_lock_ref(lock);
+    r->tombstone = lock->tombstone;
     pawli_list_init(&r->link);
     return r;
 }
@@ -250,20 +280,47 @@ void pawli_release_begin(struct pawl_lock *lock)
     begin(r);
 }
 
-/* ---- all of a hold ---- */
+/* ---- without a handle ---- */
+
+/* Nobody waits for it; without memory the lease ends by itself. */
+static struct pawli_release *make(struct pawl_client *client)
+{
+    struct pawli_release *r = client->stopped ? NULL : pawli_release_new();
+
+    if (r == NULL)
+        return NULL;
+    (void)pawli_call_init(&r->call, client, PAWLI_CALL_DONE_CB, NULL, call_free);
+    pawli_list_init(&r->link);
+    r->answer_by_ns = PAWLI_NEVER;
+    return r;
+}
 
 void pawli_release_all(struct pawli_held *held)
 {
-    struct pawl_client *client = held->client;
-    struct pawli_release *r = pawli_release_new();
+    struct pawli_release *r = make(held->client);
 
     if (r == NULL)
-        return; /* the lease ends by itself */
-    (void)pawli_call_init(&r->call, client, PAWLI_CALL_DONE_CB, NULL, call_free);
-    pawli_list_init(&r->link);
+        return;
+    aim(r, PAWLI_OP_RELEASE_ALL, held->key, held->owner, NULL);
+    r->token = held->token;
     r->held = pawli_held_ref(held);
-    r->answer_by_ns = PAWLI_NEVER;
-    if (client->stopped || list(r) < 0)
+    if (list(r, held->sm.valid_until_ns, held->sm.lease_ms) < 0)
+        pawli_call_unref(&r->call);
+    else
+        send(r);
+}
+
+void pawli_release_bury(struct pawl_lock *lock)
+{
+    struct pawl_client *client = lock->client;
+    struct pawli_release *r = make(client);
+    int64_t lease_ms = lock->settings.lease_ms;
+
+    if (r == NULL)
+        return;
+    aim(r, PAWLI_OP_CANCEL, lock->key, lock->owner, lock->hold_id);
+    r->tombstone = true;
+    if (list(r, pawli_loop_now_ns(client->loop) + lease_ms * PAWLI_NS_PER_MS, lease_ms) < 0)
         pawli_call_unref(&r->call);
     else
         send(r);

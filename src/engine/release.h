@@ -20,6 +20,10 @@ void pawli_release_begin(struct pawl_lock *lock);
 /* Remove all ids of @held's owner under its token at the store, behind. On the loop. */
 void pawli_release_all(struct pawli_held *held);
 
+/* See to it that nothing is ever granted to @lock's present hold id, an attempt of which may still
+ * be on its way. On the loop. */
+void pawli_release_bury(struct pawl_lock *lock);
+
 void pawli_releases_up(struct pawl_client *client);
 void pawli_releases_drop(struct pawl_client *client);
 
