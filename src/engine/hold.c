@@ -394,15 +394,32 @@ void pawli_holds_doubt(struct pawl_client *client)
     step_all(client, PAWLI_HOLD_DOUBT);
 }
 
+/* A handle whose release was asked for before, and still waits for its turn on the loop, leaves by
+ * that one. */
+static void close_hold(struct pawli_held *held)
+{
+    struct pawli_list *node = held->handles.next;
+
+    while (node != &held->handles) {
+        struct pawl_lock *lock = PAWLI_CONTAINER(node, struct pawl_lock, link);
+
+        node = node->next;
+        if (pawli_lock_begin_release(lock))
+            pawli_release_begin(lock);
+    }
+}
+
 void pawli_holds_close(struct pawl_client *client)
 {
-    while (!pawli_list_empty(&client->all_holds)) {
-        struct pawli_held *held = PAWLI_CONTAINER(client->all_holds.next, struct pawli_held, link);
-        struct pawl_lock *lock = PAWLI_CONTAINER(held->handles.next, struct pawl_lock, link);
+    struct pawli_list *node = client->all_holds.next;
 
-        /* The release of its last handle takes the hold off the list. */
-        (void)pawli_lock_begin_release(lock);
-        pawli_release_begin(lock);
+    while (node != &client->all_holds) {
+        struct pawli_held *held = PAWLI_CONTAINER(node, struct pawli_held, link);
+
+        node = node->next; /* the release of its last handle takes it off the list */
+        pawli_held_ref(held);
+        close_hold(held);
+        pawli_held_unref(held);
     }
 }
 
