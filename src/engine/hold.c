@@ -67,7 +67,6 @@ static void unlist(struct pawli_held *held)
     pawli_loop_timer_clear(client->loop, &held->timer);
     pawli_loop_timer_unreserve(client->loop);
     pawli_uncount(&client->stats.held);
-    pawli_client_settled(client);
     pawli_held_unref(held);
 }
 
@@ -123,6 +122,7 @@ static void apply(struct pawli_held *held, const struct pawli_hold_effects *fx)
             pawli_hist_add(&client->stats.hold_ms,
                            pawli_loop_now_ns(client->loop) - held->granted_ns);
         unlist(held);
+        pawli_client_settled(client);
     } else if (fx->wake_ns == PAWLI_NEVER) {
         pawli_loop_timer_clear(client->loop, &held->timer);
     } else {

@@ -238,6 +238,7 @@ static void begin(struct pawli_release *r)
 
     if (result != 0) {
         pawli_call_finish(&r->call, result, NULL, NULL, pawl_result_text(result));
+        pawli_client_settled(r->call.client);
         pawli_call_unref(&r->call);
         return;
     }
