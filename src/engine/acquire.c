@@ -78,6 +78,20 @@ static void canceled(struct pawli_request *req)
         step(a, PAWLI_WAIT_CLEANED, req->answer.code, -1);
 }
 
+/* For how long the store may keep this grant: the maximum hold, the grace after it, and the margin
+ * that is taken off on this side. With less a hold would end as expired, and never be told that its
+ * maximum is reached. */
+static int64_t span_ms(const struct pawli_lock_settings *settings)
+{
+    int64_t extra_ns;
+
+    if (settings->max_hold_ms == PAWL_UNLIMITED)
+        return 0;
+    extra_ns = pawli_grace_ns(settings->grace_ms, settings->lease_ms) +
+               pawli_margin_ns(settings->lease_ms);
+    return settings->max_hold_ms + (extra_ns + PAWLI_NS_PER_MS - 1) / PAWLI_NS_PER_MS;
+}
+
 static void send(struct pawli_acquire *a, enum pawli_op op, bool tombstone)
 {
     struct pawl_client *client = a->call.client;
@@ -91,7 +105,7 @@ static void send(struct pawli_acquire *a, enum pawli_op op, bool tombstone)
     req->hold_id = lock->hold_id;
     req->who = client->who;
     req->lease_ms = lock->settings.lease_ms;
-    req->span_ms = lock->settings.max_hold_ms == PAWL_UNLIMITED ? 0 : lock->settings.max_hold_ms;
+    req->span_ms = span_ms(&lock->settings);
     req->floor = pawli_fence_floor(&client->fence, lock->key->slot);
     req->tombstone = tombstone;
     req->done = op == PAWLI_OP_ACQUIRE ? acquired : canceled;
