@@ -116,8 +116,7 @@ static void end(struct pawli_release *r, int result)
 
     if (result < 0)
         pawli_log(&client->notifier, PAWL_LOG_WARN, "release of %s was not confirmed: %s",
-                  pawli_printable(r->key->name, r->key->name_len, name),
-                  pawl_result_text(result));
+                  pawli_printable(r->key->name, r->key->name_len, name), pawl_result_text(result));
     if (result >= 0 && r->held != NULL && r->op == PAWLI_OP_RELEASE)
         pawli_count(&client->stats.releases);
     pawli_call_finish(&r->call, result, NULL, NULL,

@@ -26,8 +26,8 @@ int pawli_redis_why(struct pawli_node *node, int code, const char *format, ...)
 /* The one place where the state changes. */
 static void enter(struct pawli_node *node, enum pawli_redis_state state)
 {
-    static const char *const names[] = { "down", "resolving", "connecting", "tls", "login",
-                                         "ready", "closed" };
+    static const char *const names[] = { "down",  "resolving", "connecting", "tls",
+                                         "login", "ready",     "closed" };
 
     assert(node->state != PAWLI_REDIS_CLOSED);
     pawli_redis_log(node, PAWL_LOG_DEBUG, "redis: %s, was %s", names[state], names[node->state]);
@@ -350,9 +350,9 @@ static void resolved(void *arg)
         return; /* late: kept for the next attempt */
     node->addr = pawli_resolve_addresses(node->resolve, &reason);
     if (node->addr == NULL) {
-        int rc = pawli_redis_why(node, PAWL_ERESOLVE, "host %s: %s",
-                                 pawli_printable(node->url.host, strlen(node->url.host), host),
-                                 reason);
+        int rc =
+            pawli_redis_why(node, PAWL_ERESOLVE, "host %s: %s",
+                            pawli_printable(node->url.host, strlen(node->url.host), host), reason);
 
         attempt_failed(node, rc);
         return;
@@ -411,8 +411,8 @@ static void attempt_timed_out(struct pawli_node *node)
                                              "the host name was not resolved within %lld ms", ms));
         break;
     case PAWLI_REDIS_CONNECTING:
-        address_failed(node, pawli_redis_why(node, PAWL_ECONNECT,
-                                             "connect: no answer within %lld ms", ms));
+        address_failed(
+            node, pawli_redis_why(node, PAWL_ECONNECT, "connect: no answer within %lld ms", ms));
         break;
     case PAWLI_REDIS_TLS:
         attempt_failed(node, pawli_redis_why(node, PAWL_ETLS,

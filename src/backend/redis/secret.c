@@ -35,7 +35,7 @@ static int read_line(const char *file, char *line, size_t room)
 
 static int from_file(const char *file, char *detail, size_t detail_len, char **ret_password)
 {
-    char line[SECRET_MAX];
+    char line[SECRET_MAX] = "";
     char text[96];
     char *password = NULL;
     int err = read_line(file, line, sizeof line);

@@ -2,6 +2,7 @@
  * a password, so never the whole URL. */
 #include "backend/redis/url.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -146,6 +147,7 @@ static int parse_unix(const struct evhttp_uri *uri, const struct out *out,
     rc = decode(path, "path", out, &url->path);
     if (rc < 0)
         return rc;
+    assert(url->path != NULL);
     if (strlen(url->path) >= sizeof addr->sun_path)
         return refuse(out, "url: the socket's path is longer than %zu bytes",
                       sizeof addr->sun_path - 1);
