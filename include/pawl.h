@@ -287,7 +287,10 @@ typedef void (*pawl_event_cb)(void *arg, struct pawl_lock *lock, enum pawl_event
 
 /* Lock flags. */
 #define PAWL_NO_RENEW 1u /* no watchdog: the lease is the end */
-#define PAWL_LOCK_FLAGS_ALL (PAWL_NO_RENEW)
+#define PAWL_BARGING 2u  /* may take a lock that it finds free before those who wait for it. A
+                            release hands the lock to the first waiter, so it is found free only
+                            after an expiry or a deletion: each of these lets one caller overtake */
+#define PAWL_LOCK_FLAGS_ALL (PAWL_NO_RENEW | PAWL_BARGING)
 
 /* Start from PAWL_LOCK_OPTIONS_INIT. */
 struct pawl_lock_options {
@@ -298,7 +301,7 @@ struct pawl_lock_options {
     int64_t max_hold_ms; /* lease_ms to PAWL_MAX_HOLD_MAX_MS; or PAWL_UNLIMITED. Then the task is
                             told, and after the grace the lock is released by force. */
     int64_t grace_ms;    /* 0 to 60000; in effect never more than lease_ms / 3 */
-    unsigned flags;      /* PAWL_NO_RENEW */
+    unsigned flags;      /* PAWL_NO_RENEW, PAWL_BARGING */
     pawl_event_cb on_event; /* NULL: none */
     void *on_event_arg;
 };
@@ -447,6 +450,7 @@ struct pawl_lock_info {
     int64_t process_start;  /* ticks since boot, field 22 of /proc/PID/stat */
     const char *boot_id;    /* first digits of the host's boot id */
     size_t n_waiters;
+    size_t n_listed;        /* of these, in order: at most 100 */
     const struct pawl_waiter_info *waiters;
 };
 

@@ -2,8 +2,8 @@
 """Embed Lua scripts in C: embed.py OUTPUT.c SCRIPT.lua...
 
 Whole-line comments and indentation are left out of what is sent to the server, but each line stays
-where it was, so that line numbers in the server's messages fit the file. The SHA1 is that of the
-stripped text. Declared in src/backend/redis/script_texts.h."""
+where it was, so that line numbers in the server's messages fit the file (below an included part
+they count its lines too). The SHA1 is that of the stripped text. Declared in src/backend/redis/script_texts.h."""
 import hashlib
 import os
 import re
@@ -13,6 +13,14 @@ import sys
 def strip_line(line):
     line = line.strip()
     return "" if line.startswith("--") else line
+
+
+def include(source, folder):
+    """Replace each line "--@include NAME" by the text of NAME.inc.lua beside the script."""
+    def text(match):
+        with open(os.path.join(folder, match[1] + ".inc.lua"), encoding="utf-8") as part:
+            return part.read()
+    return re.sub(r"^[ \t]*--@include (\w+)$\n", text, source, flags=re.M)
 
 
 def strip_script(source, name):
@@ -60,7 +68,8 @@ def main():
     for path in paths:
         name = os.path.basename(path).removesuffix(".lua")
         with open(path, encoding="utf-8") as script:
-            symbol, definition = c_script(name, strip_script(script.read(), name))
+            source = include(script.read(), os.path.dirname(path))
+        symbol, definition = c_script(name, strip_script(source, name))
         symbols.append(symbol)
         parts.append(definition)
     parts.append("const struct pawli_script_text *const pawli_script_texts[] = {\n")

@@ -13,11 +13,13 @@
 #include "util/list.h"
 
 enum pawli_op {
-    PAWLI_OP_ACQUIRE,     /* key owner hold_id lease_ms span_ms floor who */
+    PAWLI_OP_ACQUIRE,     /* key owner hold_id lease_ms span_ms floor who; to queue: inbox entry
+                             ticket; flags (PAWLI_BARGE) */
     PAWLI_OP_RENEW,       /* renewals n_renewals */
-    PAWLI_OP_RELEASE,     /* key owner hold_id tombstone */
-    PAWLI_OP_CANCEL,      /* key owner hold_id tombstone: as RELEASE, for a wait that ended */
-    PAWLI_OP_RELEASE_ALL, /* key owner token: all ids of the owner under that token */
+    PAWLI_OP_CHECK,       /* key floor inbox checks n_checks: waiters of this client in the queue */
+    PAWLI_OP_RELEASE,     /* key owner hold_id tombstone floor inbox */
+    PAWLI_OP_CANCEL,      /* as RELEASE, for a wait that ended, with its entry if it was queued */
+    PAWLI_OP_RELEASE_ALL, /* key owner token floor inbox: all ids of the owner under that token */
     PAWLI_OP_EXTEND,      /* key owner hold_id token lease_ms */
     PAWLI_OP_INSPECT,     /* key */
     PAWLI_OP_FORCE,       /* key token (0: any) flags (PAWL_FORCE_NOW) */
@@ -36,8 +38,25 @@ struct pawli_renewal {
     int64_t pttl_ms;
 };
 
-/* Codes in answers. ACQUIRE: 0 (token, count, pttl_ms), BUSY (pttl_ms), ELATE, EWRONGTYPE,
- * NOT_OWNER (a tombstone refused it), failures. RELEASE, CANCEL: 0 (free), STILL_HELD (count),
+/* One waiter of a CHECK. */
+struct pawli_check {
+    char hold_id[33];
+    const char *owner;
+    const char *entry;
+    size_t entry_len;
+    int64_t lease_ms;
+    void *arg;      /* the engine's */
+    /* answer: PAWLI_QUEUED, 0 (granted, now with the whole lease: token), FREE (neither) */
+    int code;
+    uint64_t token;
+};
+
+/* The flag of an ACQUIRE that may take a lock found free before those who wait for it. */
+#define PAWLI_BARGE 1u
+
+/* Codes in answers. ACQUIRE: 0 (token, count, pttl_ms), BUSY (pttl_ms), PAWLI_QUEUED (pttl_ms,
+ * ticket), EQUEUEFULL, ELATE, EWRONGTYPE, NOT_OWNER (a tombstone refused it), failures. CHECK: 0
+ * (pttl_ms of the lock, -2: free; head: the next turn is ours). RELEASE, CANCEL: 0 (free), STILL_HELD (count),
  * NOT_OWNER, failures. RELEASE_ALL: 0, NOT_OWNER, failures. EXTEND: 0 (pttl_ms), NOT_OWNER.
  * INSPECT: 0 (info), FREE. FORCE: 0, FREE, NOT_OWNER. CLAIM, SET_IF: 0, STALE. */
 struct pawli_answer {
@@ -45,6 +64,11 @@ struct pawli_answer {
     int64_t pttl_ms;
     uint64_t token;
     int count;
+    uint64_t ticket;
+    bool head;
+    /* The lock passed on to another waiter of this client: its hold id, "" if not, and token. */
+    char granted_id[33];
+    uint64_t granted_token;
     struct pawl_lock_info *info; /* one allocation, texts included; given */
 };
 
@@ -64,8 +88,14 @@ struct pawli_request {
     uint64_t floor;
     const void *value;
     size_t value_len;
+    const char *inbox;   /* NULL: none */
+    const char *entry;   /* what stands in the queue; NULL: nothing does */
+    size_t entry_len;
+    uint64_t ticket;     /* a place to be taken again; 0: a new one */
     struct pawli_renewal *renewals;
     size_t n_renewals;
+    struct pawli_check *checks;
+    size_t n_checks;
     /* Exactly once per submitted request, unless it was withdrawn; never from inside submit. The
      * request may be submitted again from here. */
     void (*done)(struct pawli_request *req);
@@ -90,6 +120,10 @@ struct pawli_node_events {
     void (*state)(void *arg, int code, const char *detail);
     /* Server time against BOOTTIME moved by more than the margin allows: hold nothing for sure. */
     void (*clock_jump)(void *arg, int64_t by_ms);
+    /* Messages can be received now, or not any more. */
+    void (*inbox)(void *arg, bool up);
+    /* The lock was handed to the waiter with this hold id. */
+    void (*granted)(void *arg, const char *hold_id, uint64_t token);
     void (*log)(void *arg, enum pawl_log_level level, const char *line);
     void *arg;
 };
@@ -124,6 +158,15 @@ struct pawli_backend {
     /* Forget a request that was not sent yet: true, and done will not be called. False: it is on
      * its way and will be answered. */
     bool (*withdraw)(struct pawli_node *node, struct pawli_request *req);
+
+    /* Where the store tells the waiters of this client of their grants; the same as long as the
+     * node lives. NULL while it cannot: the first call begins to set it up, and the inbox event
+     * says when it is ready. Begins with '~' where the store cannot tell anybody: then waiters ask. */
+    const char *(*inbox)(struct pawli_node *node);
+
+    /* What the store's clock shows at @at_ns on BOOTTIME, in us, rather more than less; 0: not
+     * known yet. */
+    int64_t (*server_us)(const struct pawli_node *node, int64_t at_ns);
 
     /* 0 if usable, PAWL_BUSY while the first attempt is under way, else why not; @detail as with
      * pawl_error_detail(). */

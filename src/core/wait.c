@@ -150,6 +150,7 @@ static void granted_since(struct pawli_wait *w, int64_t base_ns, int64_t now_ns,
     if (pawli_valid_until_ns(base_ns, w->lease_ns / PAWLI_NS_PER_MS, claim) > now_ns) {
         fx->base_ns = base_ns;
         fx->pttl_ms = claim;
+        fx->claim = true;
         answer(w, 0, false, fx);
     } else {
         fx->check_now = true;
@@ -236,7 +237,9 @@ static void replied_failure(struct pawli_wait *w, const struct pawli_wait_event 
         break;
     case PAWL_CLASS_REFUSED:
     case PAWL_CLASS_UNAVAILABLE:
-        if (ev->code == PAWL_ELATE && !w->told_late && ev->now_ns < w->limit_ns) {
+        if (ev->code == PAWL_EQUEUEFULL)
+            answer(w, ev->code, false, fx);
+        else if (ev->code == PAWL_ELATE && !w->told_late && ev->now_ns < w->limit_ns) {
             w->told_late = true; /* the answer carried the time: now we know better */
             try_now(w, ev->now_ns, fx);
         } else if (w->once && !w->maybe_granted) {
@@ -292,7 +295,11 @@ static void step_open(struct pawli_wait *w, const struct pawli_wait_event *ev,
         told(w, ev, fx);
         break;
     case PAWLI_WAIT_CHECKING:
-        w->checking_ns = ev->now_ns;
+        w->checking_ns = ev->sent_ns;
+        break;
+    case PAWLI_WAIT_INBOX:
+        if (w->state == PAWLI_WAIT_SLEEPING && !w->once)
+            w->next_ns = ev->now_ns;
         break;
     case PAWLI_WAIT_CHECKED:
         checked(w, ev, fx);

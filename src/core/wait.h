@@ -32,11 +32,12 @@ const char *pawli_wait_state_name(enum pawli_wait_state state);
 enum pawli_wait_event_kind {
     PAWLI_WAIT_START,
     PAWLI_WAIT_UP,       /* the store became usable */
+    PAWLI_WAIT_INBOX,    /* messages can be received from now on: a place in the queue can be had */
     PAWLI_WAIT_REPLY,    /* the attempt was answered: code, pttl_ms */
     PAWLI_WAIT_GRANTED,  /* the lock was handed to this hold id. sent_ns: of the request whose
                             answer says so; 0: a message says so, and only the wait knows since
                             when it may believe */
-    PAWLI_WAIT_CHECKING, /* a re-check that names this id was sent */
+    PAWLI_WAIT_CHECKING, /* a re-check of the queue is unanswered since sent_ns */
     PAWLI_WAIT_CHECKED,  /* it was answered: code QUEUED, 0 (granted, pttl_ms; confirmed), FREE
                             (this id is neither queued nor granted), or a failure; sent_ns */
     PAWLI_WAIT_TICK,     /* time passed */
@@ -65,6 +66,7 @@ struct pawli_wait_effects {
     int64_t base_ns; /* with result 0: > 0: granted from the queue, the claim counts from here;
                         0: granted by the attempt that was answered */
     int64_t pttl_ms; /* with base_ns: what was granted from then on */
+    bool claim;      /* with base_ns: a message said so, and it must be confirmed */
     bool finished;   /* nothing more will come; the wait may be freed */
     int64_t wake_ns; /* send TICK then; PAWLI_NEVER: no need */
 };
@@ -120,6 +122,7 @@ void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t 
  * - A re-check that finds the id neither queued nor granted: a new attempt under a new hold id,
  *   because a message of the ended claim may still be on its way and would be dated from the new
  *   place (tests/model/handoff.pml, SAME_ID). Its place is kept three times.
+ * - EQUEUEFULL completes at once.
  * - At the limit in the queue: EUNKNOWN if a re-check is unanswered for 200 ms or the last one
  *   failed, else TIMEOUT. Then, as on CANCEL, CLEANING: the cancel leaves the queue.
  * - Exactly one completion, on every path. */

@@ -6,43 +6,30 @@
  * overtakes its acquire on the way through NOSCRIPT and EVAL. */
 #include "engine/acquire.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/limits.h"
 #include "core/validity.h"
-#include "core/wait.h"
 #include "engine/client.h"
 #include "engine/hold.h"
+#include "engine/line.h"
 #include "engine/lock.h"
-
-struct pawli_acquire {
-    struct pawli_call call;
-    struct pawli_list link;    /* in the client's waits */
-    struct pawli_wait wait;
-    struct pawli_timer timer;
-    struct pawli_request req;
-    struct pawl_lock *lock;
-    int64_t asked_ns;
-    bool counted_wait;
-};
-
-static void apply(struct pawli_acquire *a, const struct pawli_wait_effects *fx);
+#include "engine/release.h"
 
 static void step(struct pawli_acquire *a, enum pawli_wait_event_kind kind, int code,
                  int64_t pttl_ms)
 {
     struct pawli_wait_event ev = { .kind = kind, .code = code, .pttl_ms = pttl_ms };
-    struct pawli_wait_effects fx;
 
-    ev.now_ns = pawli_loop_now_ns(a->call.client->loop);
-    pawli_wait_step(&a->wait, &ev, &fx);
-    apply(a, &fx);
+    pawli_acquire_step(a, &ev);
 }
 
-static void timer_fired(struct pawli_timer *timer)
+void pawli_acquire_fired(struct pawli_timer *timer)
 {
-    step(PAWLI_CONTAINER(timer, struct pawli_acquire, timer), PAWLI_WAIT_TICK, 0, -1);
+    struct pawli_acquire *a = PAWLI_CONTAINER(timer, struct pawli_acquire, timer);
+
+    if (a->line != NULL)
+        pawli_line_news(a);
+    step(a, PAWLI_WAIT_TICK, 0, -1);
 }
 
 /* The reply of an attempt: the grant is taken only if it is not already over, which happens when
@@ -51,31 +38,40 @@ static void acquired(struct pawli_request *req)
 {
     struct pawli_acquire *a = PAWLI_CONTAINER(req, struct pawli_acquire, req);
     struct pawl_client *client = a->call.client;
-    const struct pawli_answer *answer = &req->answer;
-    int code = answer->code;
+    const struct pawli_answer answer = req->answer;
+    int code = answer.code;
 
     pawli_client_answered(client);
     if (client->stopped)
         return; /* pawli_acquires_drop() ends it */
-    if (code == 0 && pawli_valid_until_ns(req->sent_ns, req->lease_ms, answer->pttl_ms) <=
+    if (code == 0 && pawli_valid_until_ns(req->sent_ns, req->lease_ms, answer.pttl_ms) <=
                          pawli_loop_now_ns(client->loop))
         code = PAWL_EUNKNOWN;
     if (code == PAWL_NOT_OWNER)
         code = PAWL_ELATE; /* our own tombstone: this id can never be granted any more */
-    if (code == PAWL_BUSY && !a->counted_wait) {
+    if ((code == PAWL_BUSY || code == PAWLI_QUEUED) && !a->counted_wait) {
         a->counted_wait = true;
         pawli_count(&client->stats.waits);
     }
-    step(a, PAWLI_WAIT_REPLY, code, answer->pttl_ms);
+    if (code == PAWL_BUSY && !a->wait.once)
+        (void)client->backend->inbox(client->node); /* so that the next attempt can queue */
+    if (code == PAWLI_QUEUED)
+        a->ticket = answer.ticket;
+    pawli_line_passed_on(client, &answer, req->sent_ns);
+    step(a, PAWLI_WAIT_REPLY, code, answer.pttl_ms);
 }
 
 static void canceled(struct pawli_request *req)
 {
     struct pawli_acquire *a = PAWLI_CONTAINER(req, struct pawli_acquire, req);
+    struct pawl_client *client = a->call.client;
+    const struct pawli_answer answer = req->answer;
 
-    pawli_client_answered(a->call.client);
-    if (!a->call.client->stopped)
-        step(a, PAWLI_WAIT_CLEANED, req->answer.code, -1);
+    pawli_client_answered(client);
+    if (client->stopped)
+        return;
+    pawli_line_passed_on(client, &answer, req->sent_ns);
+    step(a, PAWLI_WAIT_CLEANED, answer.code, -1);
 }
 
 /* For how long the store may keep this grant: the maximum hold, the grace after it, and the margin
@@ -108,6 +104,15 @@ static void send(struct pawli_acquire *a, enum pawli_op op, bool tombstone)
     req->span_ms = span_ms(&lock->settings);
     req->floor = pawli_fence_floor(&client->fence, lock->key->slot);
     req->tombstone = tombstone;
+    if (op == PAWLI_OP_ACQUIRE && (lock->settings.flags & PAWL_BARGING) != 0)
+        req->flags = PAWLI_BARGE;
+    if (op == PAWLI_OP_ACQUIRE && !a->wait.once)
+        pawli_line_prepare(a);
+    if (op == PAWLI_OP_CANCEL) {
+        req->inbox = client->inbox;
+        req->entry = a->entry;
+        req->entry_len = a->entry_len;
+    }
     req->done = op == PAWLI_OP_ACQUIRE ? acquired : canceled;
     pawli_client_submit(client, req);
 }
@@ -132,19 +137,28 @@ static void count(struct pawli_acquire *a, int result)
     }
 }
 
-static void complete(struct pawli_acquire *a, int result)
+/* What the grant says: the reply to an attempt, or what the queue told. */
+static struct pawli_grant grant_of(const struct pawli_acquire *a,
+                                   const struct pawli_wait_effects *fx)
+{
+    if (fx->base_ns > 0)
+        return (struct pawli_grant){ .base_ns = fx->base_ns, .pttl_ms = fx->pttl_ms,
+                                     .token = a->granted_token, .count = 1, .claim = fx->claim };
+    return (struct pawli_grant){ .base_ns = a->req.sent_ns,
+                                 .pttl_ms = a->req.answer.pttl_ms,
+                                 .token = a->req.answer.token,
+                                 .count = a->req.answer.count,
+                                 .server_us = a->req.server_us };
+}
+
+static void complete(struct pawli_acquire *a, const struct pawli_wait_effects *fx)
 {
     struct pawl_client *client = a->call.client;
     struct pawl_lock *lock = NULL;
+    int result = fx->result;
 
     if (result == 0) {
-        struct pawli_grant grant = {
-            .base_ns = a->req.sent_ns,
-            .pttl_ms = a->req.answer.pttl_ms,
-            .token = a->req.answer.token,
-            .count = a->req.answer.count,
-            .server_us = a->req.server_us,
-        };
+        struct pawli_grant grant = grant_of(a, fx);
 
         a->lock->tombstone = a->wait.maybe_granted;
         result = pawli_hold_granted(a->lock, &grant);
@@ -162,6 +176,8 @@ static void finish(struct pawli_acquire *a)
 {
     struct pawl_client *client = a->call.client;
 
+    pawli_line_leave(a);
+    pawli_line_unlist(a);
     pawli_loop_timer_clear(client->loop, &a->timer);
     pawli_loop_timer_unreserve(client->loop);
     pawli_list_remove(&a->link);
@@ -169,16 +185,36 @@ static void finish(struct pawli_acquire *a)
     pawli_call_unref(&a->call);
 }
 
+/* A new hold id for the next attempt. */
+static int renew_id(struct pawli_acquire *a, bool bury)
+{
+    if (bury)
+        pawli_release_bury(a->lock);
+    pawli_line_unlist(a);
+    return pawli_random_id(a->lock->hold_id);
+}
+
 static void apply(struct pawli_acquire *a, const struct pawli_wait_effects *fx)
 {
     struct pawl_client *client = a->call.client;
 
+    if (a->wait.state == PAWLI_WAIT_QUEUED)
+        pawli_line_join(a);
+    else
+        pawli_line_leave(a);
+    if (fx->new_id && renew_id(a, fx->bury) < 0) {
+        a->wait.state = PAWLI_WAIT_SLEEPING;
+        step(a, PAWLI_WAIT_CANCEL, PAWL_ESYSTEM, -1);
+        return;
+    }
     if (fx->send_acquire)
         send(a, PAWLI_OP_ACQUIRE, false);
+    if (fx->check_now)
+        pawli_line_check(a);
     if (fx->send_cancel)
         send(a, PAWLI_OP_CANCEL, fx->tombstone);
     if (fx->complete)
-        complete(a, fx->result);
+        complete(a, fx);
     if (fx->finished) {
         finish(a);
         return;
@@ -195,7 +231,16 @@ static void apply(struct pawli_acquire *a, const struct pawli_wait_effects *fx)
     }
 }
 
-static void start(struct pawli_task *task)
+void pawli_acquire_step(struct pawli_acquire *a, struct pawli_wait_event *ev)
+{
+    struct pawli_wait_effects fx;
+
+    ev->now_ns = pawli_loop_now_ns(a->call.client->loop);
+    pawli_wait_step(&a->wait, ev, &fx);
+    apply(a, &fx);
+}
+
+void pawli_acquire_start(struct pawli_task *task)
 {
     struct pawli_acquire *a = PAWLI_CONTAINER(task, struct pawli_acquire, call.start);
     struct pawl_client *client = a->call.client;
@@ -212,7 +257,7 @@ static void start(struct pawli_task *task)
 }
 
 /* The caller is gone. If the grant came first it went to nobody: pawli_call_finish() saw to it. */
-static void cancel(struct pawli_task *task)
+void pawli_acquire_cancel(struct pawli_task *task)
 {
     struct pawli_acquire *a = PAWLI_CONTAINER(task, struct pawli_acquire, call.cancel);
 
@@ -221,17 +266,9 @@ static void cancel(struct pawli_task *task)
     pawli_call_unref(&a->call);
 }
 
-static void acquire_free(struct pawli_call *call)
-{
-    struct pawli_acquire *a = PAWLI_CONTAINER(call, struct pawli_acquire, call);
-
-    pawli_lock_unref(a->lock);
-    free(a);
-}
-
 /* ---- from the client ---- */
 
-void pawli_acquires_up(struct pawl_client *client)
+static void step_all(struct pawl_client *client, enum pawli_wait_event_kind kind, int code)
 {
     struct pawli_list *node = client->waits.next;
 
@@ -239,142 +276,32 @@ void pawli_acquires_up(struct pawl_client *client)
         struct pawli_acquire *a = PAWLI_CONTAINER(node, struct pawli_acquire, link);
 
         node = node->next; /* a step may finish this one */
-        step(a, PAWLI_WAIT_UP, 0, -1);
+        step(a, kind, code, -1);
     }
+}
+
+void pawli_acquires_up(struct pawl_client *client)
+{
+    step_all(client, PAWLI_WAIT_UP, 0);
+}
+
+void pawli_acquires_inbox(struct pawl_client *client)
+{
+    step_all(client, PAWLI_WAIT_INBOX, 0);
 }
 
 void pawli_acquires_close(struct pawl_client *client)
 {
-    struct pawli_list *node = client->waits.next;
-
-    while (node != &client->waits) {
-        struct pawli_acquire *a = PAWLI_CONTAINER(node, struct pawli_acquire, link);
-
-        node = node->next;
-        step(a, PAWLI_WAIT_CANCEL, PAWL_ECLOSED, -1);
-    }
+    step_all(client, PAWLI_WAIT_CANCEL, PAWL_ECLOSED);
 }
 
 void pawli_acquires_drop(struct pawl_client *client)
 {
     while (!pawli_list_empty(&client->waits)) {
-        struct pawli_acquire *a = PAWLI_CONTAINER(client->waits.next, struct pawli_acquire, link);
+        struct pawli_acquire *a =
+            PAWLI_CONTAINER(client->waits.next, struct pawli_acquire, link);
 
         pawli_call_finish(&a->call, PAWL_ECLOSED, NULL, NULL, pawl_result_text(PAWL_ECLOSED));
         finish(a);
     }
-}
-
-/* ---- public ---- */
-
-/* Check everything that can be checked without the store, and make the operation. */
-static int prepare(struct pawl_client *client, const void *key, size_t key_len,
-                   const struct pawl_lock_options *opts, enum pawli_call_kind kind,
-                   struct pawli_acquire **ret_acquire)
-{
-    char detail[PAWLI_DETAIL_LEN] = "";
-    struct pawl_lock_options all;
-    struct pawli_lock_settings settings;
-    struct pawli_key *lock_key = NULL;
-    struct pawl_owner *owner = NULL;
-    struct pawli_acquire *a = NULL;
-    int rc;
-
-    rc = pawli_lock_options_read(opts, &client->opts, detail, sizeof detail, &all, &settings);
-    if (rc < 0)
-        return pawli_fail_text(rc, detail);
-    rc = pawli_key_new(client->opts.prefix, key, key_len, detail, sizeof detail, &lock_key);
-    if (rc < 0)
-        return pawli_fail_text(rc, detail);
-    rc = pawli_owner_choose(all.owner, &owner);
-    if (rc < 0)
-        goto out;
-    a = calloc(1, sizeof *a);
-    rc = a == NULL ? pawli_fail(PAWL_ENOMEM, "no memory for a wait")
-                   : pawli_lock_new(client, lock_key, owner, &all, &settings, &a->lock);
-    if (rc < 0)
-        goto out;
-    rc = pawli_call_init(&a->call, client, kind, start, acquire_free);
-    if (rc < 0) {
-        pawli_lock_unref(a->lock);
-        goto out;
-    }
-    a->call.cancel.run = cancel;
-    a->timer.fire = timer_fired;
-    pawli_list_init(&a->link);
-    *ret_acquire = a;
-    a = NULL;
-    rc = 0;
-out:
-    free(a);
-    pawl_owner_free(owner);
-    pawli_key_unref(lock_key);
-    return rc;
-}
-
-/* When the caller must have its answer, on BOOTTIME. A single try has no limit of its own: it
- * takes as long as the connection and the answer may take. */
-static void begin(struct pawli_acquire *a)
-{
-    struct pawl_client *client = a->call.client;
-    const struct pawli_lock_settings *settings = &a->lock->settings;
-    struct pawli_backoff backoff;
-    int64_t limit_ns;
-
-    a->asked_ns = pawli_loop_now_ns(client->loop);
-    if (settings->wait_ms == PAWL_FOREVER)
-        limit_ns = PAWLI_NEVER;
-    else if (settings->wait_ms == 0)
-        limit_ns = a->asked_ns + pawli_client_patience_ns(client);
-    else
-        limit_ns = a->asked_ns + settings->wait_ms * PAWLI_NS_PER_MS;
-    pawli_backoff_init(&backoff, client->opts.retry_min_ms, client->opts.retry_max_ms,
-                       pawli_hash(PAWLI_HASH_START, a->lock->hold_id, PAWLI_ID_LEN) | 1);
-    pawli_wait_init(&a->wait, settings->wait_ms == 0, limit_ns, settings->lease_ms, &backoff);
-}
-
-int pawl_lock_acquire(struct pawl_client *client, const void *key, size_t key_len,
-                      const struct pawl_lock_options *opts, struct pawl_lock **ret_lock)
-{
-    struct pawli_acquire *a;
-    int rc = pawli_client_check(client);
-
-    if (rc < 0)
-        return rc;
-    if (ret_lock == NULL)
-        return pawli_fail(PAWL_EUSAGE, "ret_lock is NULL");
-    rc = prepare(client, key, key_len, opts, PAWLI_CALL_SYNC, &a);
-    if (rc < 0)
-        return rc;
-    begin(a);
-    return pawli_client_run(&a->call, a->wait.limit_ns, PAWL_EUNKNOWN, ret_lock, NULL);
-}
-
-int pawl_lock_acquire_async(struct pawl_client *client, const void *key, size_t key_len,
-                            const struct pawl_lock_options *opts, pawl_acquire_cb cb, void *arg,
-                            uint64_t *ret_id)
-{
-    struct pawli_acquire *a;
-    uint64_t id;
-    int rc = pawli_client_check(client);
-
-    if (rc < 0)
-        return rc;
-    if (cb == NULL)
-        return pawli_fail(PAWL_EUSAGE, "cb is NULL");
-    rc = prepare(client, key, key_len, opts, PAWLI_CALL_ACQUIRE, &a);
-    if (rc < 0)
-        return rc;
-    a->call.cb.acquire = cb;
-    a->call.arg = arg;
-    rc = pawli_call_number(&a->call, &id);
-    if (rc < 0) {
-        pawli_call_unref(&a->call);
-        return pawli_fail(rc, "no memory for a wait");
-    }
-    if (ret_id != NULL)
-        *ret_id = id;
-    begin(a);
-    pawli_client_post(client, &a->call.start);
-    return 0;
 }

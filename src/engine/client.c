@@ -6,6 +6,7 @@
 #include "engine/acquire.h"
 #include "engine/fork.h"
 #include "engine/hold.h"
+#include "engine/line.h"
 #include "engine/options.h"
 #include "engine/ready.h"
 #include "engine/release.h"
@@ -28,6 +29,8 @@ void pawli_client_unref(struct pawl_client *client)
     }
     pawli_loop_free(client->loop);
     pawli_map_done(&client->holds);
+    pawli_map_done(&client->by_id);
+    pawli_map_done(&client->lines_by_key);
     pawli_fence_done(&client->fence);
     pawli_options_done(&client->opts);
     pthread_mutex_destroy(&client->end_mu);
@@ -104,6 +107,26 @@ static void node_state(void *arg, int code, const char *detail)
     pawli_holds_up(client);
     pawli_releases_up(client);
     pawli_acquires_up(client);
+    pawli_lines_check(client);
+}
+
+/* Messages may have been missed while there was no inbox, so all are asked for; and who could not
+ * queue can now. */
+static void node_inbox(void *arg, bool up)
+{
+    struct pawl_client *client = arg;
+
+    client->inbox_up = up;
+    if (!up)
+        return;
+    client->inbox = client->backend->inbox(client->node);
+    pawli_lines_check(client);
+    pawli_acquires_inbox(client);
+}
+
+static void node_granted(void *arg, const char *hold_id, uint64_t token)
+{
+    pawli_line_granted(arg, hold_id, token, 0);
 }
 
 static void node_clock_jump(void *arg, int64_t by_ms)
@@ -125,7 +148,13 @@ static void node_log(void *arg, enum pawl_log_level level, const char *line)
 
 const struct pawli_node_events *pawli_client_events(void)
 {
-    static const struct pawli_node_events events = { node_state, node_clock_jump, node_log, NULL };
+    static const struct pawli_node_events events = {
+        .state = node_state,
+        .clock_jump = node_clock_jump,
+        .inbox = node_inbox,
+        .granted = node_granted,
+        .log = node_log,
+    };
 
     return &events;
 }

@@ -48,6 +48,12 @@ struct pawl_client {
     struct pawli_list releases;    /* struct pawli_release that are not finished */
     struct pawli_list readies;     /* struct pawli_ready that wait */
     struct pawli_list renewals_due;
+    const char *inbox;             /* NULL: waiters cannot queue yet; then the same for good */
+    bool inbox_up;
+    struct pawli_map by_id;        /* struct pawli_acquire that can be told, by hold id */
+    struct pawli_map lines_by_key; /* struct pawli_line */
+    struct pawli_list lines;
+    size_t n_lines;
     struct pawli_fence fence;
     uint64_t seed;                 /* of jitter */
     struct pawli_call *closing;    /* answered when nothing is held any more */

@@ -106,6 +106,9 @@ static struct pawl_client *new_client(void)
     pawli_map_init(&client->holds);
     pawli_list_init(&client->all_holds);
     pawli_list_init(&client->waits);
+    pawli_list_init(&client->lines);
+    pawli_map_init(&client->by_id);
+    pawli_map_init(&client->lines_by_key);
     pawli_list_init(&client->releases);
     pawli_list_init(&client->readies);
     pawli_list_init(&client->renewals_due);

@@ -14,6 +14,7 @@
 #include "engine/client.h"
 #include "engine/fork.h"
 #include "engine/hold.h"
+#include "engine/line.h"
 #include "engine/lock.h"
 #include "util/printable.h"
 
@@ -84,6 +85,7 @@ static void send(struct pawli_release *r)
     req->hold_id = r->hold_id;
     req->tombstone = r->tombstone;
     req->floor = pawli_fence_floor(&client->fence, r->key->slot);
+    req->inbox = client->inbox;
     req->done = released;
     r->next_ns = PAWLI_NEVER;
     r->n_sent++;
@@ -148,6 +150,8 @@ static void released(struct pawli_request *req)
     int64_t now_ns = pawli_loop_now_ns(client->loop);
 
     pawli_client_answered(client);
+    if (!client->stopped)
+        pawli_line_passed_on(client, &req->answer, req->sent_ns);
     if (code == PAWL_STILL_HELD && r->held != NULL)
         atomic_store(&r->held->count, req->answer.count);
     if (code == PAWL_NOT_OWNER)

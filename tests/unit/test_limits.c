@@ -249,9 +249,9 @@ static void unknown_flags_and_levels_are_refused(void **state)
     lock.flags = PAWL_NO_RENEW;
     assert_int_equal(read_lock(&lock, detail, &set), 0);
     assert_int_equal(set.flags, PAWL_NO_RENEW);
-    lock.flags = 2;
+    lock.flags = 4;
     assert_int_equal(read_lock(&lock, detail, &set), PAWL_EUSAGE);
-    assert_string_equal(detail, "flags=0x2: 0x2 is no known flag");
+    assert_string_equal(detail, "flags=0x4: 0x4 is no known flag");
 }
 
 static void what_is_no_number_is_given_as_it_was(void **state)

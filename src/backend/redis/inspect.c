@@ -11,11 +11,19 @@
 #define TEXT_MAX 256
 #define TEXT_ROOM (4 * TEXT_MAX + 1) /* each byte as \xNN */
 
+struct waiter_texts {
+    char owner[TEXT_ROOM];
+    char host[TEXT_ROOM];
+};
+
+/* One allocation: this, then the waiters, then their texts. */
 struct info {
     struct pawl_lock_info pub;
     char owner[TEXT_ROOM];
     char host[TEXT_ROOM];
     char boot[TEXT_ROOM];
+    struct pawl_waiter_info *waiters;
+    struct waiter_texts *texts;
 };
 
 /* Bytes of a well-formed UTF-8 character of two to four bytes without control characters; 0: it
@@ -79,24 +87,38 @@ static char *cut(char *text)
 }
 
 /* "host pid start boot"; anything else becomes the host. */
+struct who {
+    char text[TEXT_MAX + 1];
+    const char *pid;
+    const char *start;
+    const char *boot;
+};
+
+static void split_who(const redisReply *value, struct who *ret_who)
+{
+    size_t len = value->len < TEXT_MAX ? value->len : TEXT_MAX;
+    char *rest = ret_who->text;
+
+    memcpy(ret_who->text, value->str, len);
+    ret_who->text[len] = '\0';
+    rest = cut(rest);
+    ret_who->pid = rest;
+    rest = cut(rest);
+    ret_who->start = rest;
+    rest = cut(rest);
+    ret_who->boot = rest;
+    (void)cut(rest);
+}
+
 static void read_who(struct info *info, const redisReply *value)
 {
-    char text[TEXT_MAX + 1];
-    size_t len = value->len < TEXT_MAX ? value->len : TEXT_MAX;
-    char *pid;
-    char *start;
-    char *boot;
+    struct who who;
 
-    memcpy(text, value->str, len);
-    text[len] = '\0';
-    pid = cut(text);
-    start = cut(pid);
-    boot = cut(start);
-    (void)cut(boot);
-    copy_printable(info->host, text, strlen(text));
-    info->pub.pid = strtoll(pid, NULL, 10);
-    info->pub.process_start = strtoll(start, NULL, 10);
-    copy_printable(info->boot, boot, strlen(boot));
+    split_who(value, &who);
+    copy_printable(info->host, who.text, strlen(who.text));
+    info->pub.pid = strtoll(who.pid, NULL, 10);
+    info->pub.process_start = strtoll(who.start, NULL, 10);
+    copy_printable(info->boot, who.boot, strlen(who.boot));
 }
 
 static void read_field(struct info *info, const redisReply *field, const redisReply *value,
@@ -147,11 +169,11 @@ static int read_hash(struct info *info, const redisReply *reply)
     size_t i;
 
     if (!is(reply, 4, REDIS_REPLY_INTEGER) || !is(reply, 5, REDIS_REPLY_INTEGER) ||
-        reply->elements % 2 != 0)
+        reply->elements % 2 != 1)
         return PAWL_EPROTOCOL;
     info->pub.kind = PAWL_KIND_HASH;
     info->pub.n_owners = reply->element[5]->integer;
-    for (i = 6; i + 1 < reply->elements; i += 2) {
+    for (i = 6; i + 2 < reply->elements; i += 2) {
         if (!is(reply, i, REDIS_REPLY_STRING) || !is(reply, i + 1, REDIS_REPLY_STRING))
             return PAWL_EPROTOCOL;
         read_field(info, reply->element[i], reply->element[i + 1],
@@ -171,14 +193,60 @@ static int read_string(struct info *info, const redisReply *reply)
     return 0;
 }
 
+static int read_waiters(struct info *info, const redisReply *array, int64_t now_ms)
+{
+    size_t n = array->elements / 3;
+
+    for (size_t i = 0; i < n; i++) {
+        struct pawl_waiter_info *waiter = &info->waiters[i];
+        struct waiter_texts *texts = &info->texts[i];
+        struct who who;
+
+        if (!is(array, 3 * i + 1, REDIS_REPLY_STRING) ||
+            !is(array, 3 * i + 2, REDIS_REPLY_STRING) || !is(array, 3 * i + 3, REDIS_REPLY_STRING))
+            return PAWL_EPROTOCOL;
+        split_who(array->element[3 * i + 3], &who);
+        copy_printable(texts->owner, array->element[3 * i + 2]->str,
+                       array->element[3 * i + 2]->len);
+        copy_printable(texts->host, who.text, strlen(who.text));
+        waiter->owner = texts->owner;
+        waiter->host = texts->host;
+        waiter->pid = strtoll(who.pid, NULL, 10);
+        waiter->waiting_ms = now_ms - number(array->element[3 * i + 1]);
+        if (waiter->waiting_ms < 0)
+            waiter->waiting_ms = 0; /* "asked" is the client's estimate of our clock */
+    }
+    info->pub.waiters = info->waiters;
+    info->pub.n_listed = n;
+    return 0;
+}
+
+static struct info *info_new(size_t n_waiters)
+{
+    size_t len = sizeof(struct info) +
+                 n_waiters * (sizeof(struct pawl_waiter_info) + sizeof(struct waiter_texts));
+    struct info *info = calloc(1, len);
+
+    if (info == NULL)
+        return NULL;
+    info->waiters = (struct pawl_waiter_info *)(info + 1);
+    info->texts = (struct waiter_texts *)(info->waiters + n_waiters);
+    return info;
+}
+
 int pawli_redis_read_info(const redisReply *reply, struct pawl_lock_info **ret_info)
 {
+    const redisReply *waiters;
     struct info *info;
     int rc;
 
-    if (!is(reply, 2, REDIS_REPLY_STRING) || !is(reply, 3, REDIS_REPLY_INTEGER))
+    if (!is(reply, 2, REDIS_REPLY_STRING) || !is(reply, 3, REDIS_REPLY_INTEGER) ||
+        !is(reply, reply->elements - 1, REDIS_REPLY_ARRAY))
         return PAWL_EPROTOCOL;
-    info = calloc(1, sizeof *info);
+    waiters = reply->element[reply->elements - 1];
+    if (!is(waiters, 0, REDIS_REPLY_INTEGER) || waiters->elements % 3 != 1)
+        return PAWL_EPROTOCOL;
+    info = info_new(waiters->elements / 3);
     if (info == NULL)
         return PAWL_ENOMEM;
     info->pub.size = sizeof info->pub;
@@ -187,8 +255,11 @@ int pawli_redis_read_info(const redisReply *reply, struct pawl_lock_info **ret_i
     info->pub.host = info->host;
     info->pub.boot_id = info->boot;
     info->pub.held_ms = -1;
+    info->pub.n_waiters = (size_t)waiters->element[0]->integer;
     rc = strcmp(reply->element[2]->str, "hash") == 0 ? read_hash(info, reply)
                                                      : read_string(info, reply);
+    if (rc == 0)
+        rc = read_waiters(info, waiters, reply->element[1]->integer / 1000);
     if (rc < 0) {
         free(info);
         return rc;

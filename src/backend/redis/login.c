@@ -74,6 +74,12 @@ int pawli_redis_login(struct pawli_node *node)
     rc = put_auth(node);
     if (rc < 0)
         return rc;
+    if (node->parent != NULL) {
+        expected = node->n_steps + 2;
+        put_name(node);
+        put(node, PAWLI_LOGIN_TIME, "TIME", NULL, NULL);
+        return node->n_steps == expected ? 0 : PAWL_ENOMEM;
+    }
     expected = node->n_steps + 5;
     if (node->url.db != 0) {
         (void)snprintf(db, sizeof db, "%ld", node->url.db);
@@ -295,14 +301,8 @@ static int read_probe(struct pawli_node *node, const redisReply *reply)
     return 1;
 }
 
-int pawli_redis_login_reply(struct pawli_node *node, const redisReply *reply)
+static int read_step(struct pawli_node *node, const redisReply *reply)
 {
-    int rc = 0;
-
-    if (is_error(reply))
-        rc = hopeless(node, reply);
-    if (rc < 0)
-        return rc;
     switch (node->steps[node->step++]) {
     case PAWLI_LOGIN_AUTH:
         return read_auth(node, reply);
@@ -325,4 +325,14 @@ int pawli_redis_login_reply(struct pawli_node *node, const redisReply *reply)
         break;
     }
     return read_probe(node, reply);
+}
+
+int pawli_redis_login_reply(struct pawli_node *node, const redisReply *reply)
+{
+    int rc = is_error(reply) ? hopeless(node, reply) : 0;
+
+    if (rc == 0)
+        rc = read_step(node, reply);
+    /* The login for requests ends with the probe, an inbox needs none. */
+    return rc == 0 && node->parent != NULL && node->step == node->n_steps ? 1 : rc;
 }

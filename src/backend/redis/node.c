@@ -80,6 +80,8 @@ static void soon_fired(struct pawli_timer *timer)
 
 int64_t pawli_redis_deadline_ns(const struct pawli_node *node)
 {
+    if (node->parent != NULL)
+        return node->inbox_deadline_ns;
     return pawli_list_empty(&node->inflight) ? PAWLI_NEVER
                                              : first_of(&node->inflight)->deadline_ns;
 }
@@ -164,6 +166,8 @@ static bool redis_withdraw(struct pawli_node *node, struct pawli_request *req)
 static void redis_flush(struct pawli_node *node)
 {
     pawli_redis_write(node);
+    if (node->inbox != NULL)
+        pawli_redis_write(node->inbox);
 }
 
 /* ---- what conn.c tells ---- */
@@ -262,6 +266,11 @@ int pawli_redis_replied(struct pawli_node *node, redisReply *reply)
     struct pawli_request *req;
     int rc;
 
+    if (node->parent != NULL) {
+        rc = pawli_redis_inbox_reply(node, reply);
+        freeReplyObject(reply);
+        return rc;
+    }
     if (pawli_list_empty(&node->inflight)) {
         freeReplyObject(reply);
         return pawli_redis_why(node, PAWL_EPROTOCOL, "a reply to no request");
@@ -291,16 +300,6 @@ static const char *redis_detail(const struct pawli_node *node)
 static void redis_stats(const struct pawli_node *node, struct pawli_node_stats *ret_stats)
 {
     *ret_stats = node->stats;
-}
-
-static void node_free(struct pawli_node *node)
-{
-    if (node == NULL)
-        return;
-    pawli_resolve_free(node->resolve);
-    pawli_buf_done(&node->out);
-    pawli_redis_url_done(&node->url);
-    free(node);
 }
 
 static int reserve_timers(struct pawli_node *node)
@@ -334,6 +333,37 @@ static void node_init(struct pawli_node *node)
     node->at_once = true;
 }
 
+struct pawli_node *pawli_redis_node_new(struct pawli_loop *loop,
+                                        const struct pawl_client_options *opts)
+{
+    struct pawli_node *node = calloc(1, sizeof *node);
+
+    if (node == NULL)
+        return NULL;
+    node->loop = loop;
+    node->opts = opts;
+    node_init(node);
+    if (reserve_timers(node) < 0) {
+        free(node);
+        return NULL;
+    }
+    return node;
+}
+
+void pawli_redis_node_free(struct pawli_node *node)
+{
+    if (node == NULL)
+        return;
+    pawli_loop_timer_clear(node->loop, &node->timer);
+    pawli_loop_timer_clear(node->loop, &node->soon);
+    pawli_loop_timer_unreserve(node->loop);
+    pawli_loop_timer_unreserve(node->loop);
+    pawli_resolve_free(node->resolve);
+    pawli_buf_done(&node->out);
+    pawli_redis_url_done(&node->url);
+    free(node);
+}
+
 /* Can the password be read now? It is read again at each login. */
 static int check_secret(const struct pawli_node *node, char *detail, size_t detail_len)
 {
@@ -348,22 +378,17 @@ static int redis_open(const char *url, const struct pawl_client_options *opts,
                       struct pawli_loop *loop, const struct pawli_node_events *events,
                       char *detail, size_t detail_len, struct pawli_node **ret_node)
 {
-    struct pawli_node *node = calloc(1, sizeof *node);
+    struct pawli_node *node = pawli_redis_node_new(loop, opts);
     int rc;
 
     if (node == NULL)
         return PAWL_ENOMEM;
-    node->loop = loop;
-    node->opts = opts;
     node->events = *events;
-    node_init(node);
     rc = pawli_redis_url_parse(url, &node->url, detail, detail_len);
     if (rc == 0)
         rc = check_secret(node, detail, detail_len);
-    if (rc == 0)
-        rc = reserve_timers(node);
     if (rc < 0) {
-        node_free(node);
+        pawli_redis_node_free(node);
         return rc;
     }
     *ret_node = node;
@@ -379,6 +404,7 @@ static void redis_close(struct pawli_node *node)
 {
     if (node == NULL)
         return;
+    pawli_redis_inbox_close(node);
     pawli_redis_cut(node);
     node->why = PAWL_ECLOSED;
     (void)pawli_redis_why(node, 0, "the client is closed");
@@ -387,10 +413,12 @@ static void redis_close(struct pawli_node *node)
     node->state = PAWLI_REDIS_CLOSED;
     while (!pawli_list_empty(&node->answered))
         answer_all(node);
-    pawli_loop_timer_clear(node->loop, &node->soon);
-    pawli_loop_timer_unreserve(node->loop);
-    pawli_loop_timer_unreserve(node->loop);
-    node_free(node);
+    pawli_redis_node_free(node);
+}
+
+static int64_t redis_server_us(const struct pawli_node *node, int64_t at_ns)
+{
+    return pawli_offset_server_us(&node->offset, at_ns, 0);
 }
 
 static const char *const schemes[] = { "redis", "rediss", "redis+unix", NULL };
@@ -402,6 +430,8 @@ const struct pawli_backend pawli_backend_redis = {
     .submit = redis_submit,
     .flush = redis_flush,
     .withdraw = redis_withdraw,
+    .inbox = pawli_redis_inbox,
+    .server_us = redis_server_us,
     .status = redis_status,
     .detail = redis_detail,
     .stats = redis_stats,

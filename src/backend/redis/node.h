@@ -81,9 +81,22 @@ struct pawli_node {
     struct pawli_offset offset;
     int64_t last_not_after_us; /* the latest that was ever sent */
     struct pawli_node_stats stats;
+
+    /* the inbox, see inbox.c */
+    struct pawli_node *inbox;  /* NULL: not asked for yet */
+    char *inbox_name;
+    bool inbox_up;             /* subscribed, or refused for good */
+    bool inbox_refused;
+    struct pawli_node *parent; /* not NULL: this node is the inbox of that one */
+    int64_t inbox_deadline_ns; /* of the subscription or ping under way */
 };
 
 /* ---- node.c ---- */
+
+/* A node that is DOWN, with its timers reserved; NULL: out of memory. */
+struct pawli_node *pawli_redis_node_new(struct pawli_loop *loop,
+                                        const struct pawl_client_options *opts);
+void pawli_redis_node_free(struct pawli_node *node);
 
 void pawli_redis_log(struct pawli_node *node, enum pawl_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -111,6 +124,14 @@ void pawli_redis_hang_up(struct pawli_node *node, bool reset);
 /* Say why something failed; returns @code. */
 int pawli_redis_why(struct pawli_node *node, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- inbox.c ---- */
+
+/* The inbox' name once messages can be received, else NULL; begins to set it up. */
+const char *pawli_redis_inbox(struct pawli_node *node);
+void pawli_redis_inbox_close(struct pawli_node *node);
+/* What came on the inbox connection. 0, or why it must be dropped. */
+int pawli_redis_inbox_reply(struct pawli_node *inbox, const redisReply *reply);
 
 /* ---- login.c ---- */
 

@@ -4,11 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/redis/errors.h"
 #include "core/fence.h"
+#include "core/wait.h"
 #include "util/printable.h"
+#include "util/random.h"
 
 #define CODE_REFUSED (-35) /* with the server's text */
 
@@ -20,6 +23,11 @@ static bool is_int(const redisReply *array, size_t i)
 static int64_t int_at(const redisReply *array, size_t i)
 {
     return array->element[i]->integer;
+}
+
+static bool is_token(int64_t number)
+{
+    return number > 0 && number <= (int64_t)PAWLI_TOKEN_MAX;
 }
 
 static bool only_ints(const redisReply *array)
@@ -36,8 +44,7 @@ static int read_acquired(struct pawli_answer *answer, const redisReply *reply)
 {
     if (reply->elements != 5 || !only_ints(reply))
         return PAWL_EPROTOCOL;
-    if (int_at(reply, 2) <= 0 || int_at(reply, 2) > (int64_t)PAWLI_TOKEN_MAX ||
-        int_at(reply, 3) < 1 || int_at(reply, 3) > INT32_MAX || int_at(reply, 4) < 0)
+    if (!is_token(int_at(reply, 2)) || int_at(reply, 3) < 1 || int_at(reply, 3) > INT32_MAX || int_at(reply, 4) < 0)
         return PAWL_EPROTOCOL;
     answer->token = (uint64_t)int_at(reply, 2);
     answer->count = (int)int_at(reply, 3);
@@ -45,16 +52,45 @@ static int read_acquired(struct pawli_answer *answer, const redisReply *reply)
     return 0;
 }
 
+/* At @i the answer ends, or two more elements name a waiter of ours that was handed the lock. */
+static int read_granted(struct pawli_answer *answer, const redisReply *reply, size_t i)
+{
+    const redisReply *id;
+    long long token;
+
+    if (reply->elements == i)
+        return 0;
+    if (reply->elements != i + 2 || reply->element[i]->type != REDIS_REPLY_STRING ||
+        reply->element[i + 1]->type != REDIS_REPLY_STRING)
+        return PAWL_EPROTOCOL;
+    id = reply->element[i];
+    token = strtoll(reply->element[i + 1]->str, NULL, 10);
+    if (id->len != PAWLI_ID_LEN || !is_token(token))
+        return PAWL_EPROTOCOL;
+    memcpy(answer->granted_id, id->str, PAWLI_ID_LEN);
+    answer->granted_token = (uint64_t)token;
+    return 0;
+}
+
 static int read_acquire(struct pawli_request *req, const redisReply *reply)
 {
-    switch (req->answer.code) {
+    struct pawli_answer *answer = &req->answer;
+
+    switch (answer->code) {
     case 0:
-        return read_acquired(&req->answer, reply);
+        return read_acquired(answer, reply);
     case PAWL_BUSY:
-        if (reply->elements != 3 || !is_int(reply, 2) || int_at(reply, 2) < -1)
+    case PAWLI_QUEUED:
+        if (!is_int(reply, 2) || int_at(reply, 2) < -2)
             return PAWL_EPROTOCOL;
-        req->answer.pttl_ms = int_at(reply, 2);
-        return 0;
+        answer->pttl_ms = int_at(reply, 2);
+        if (answer->code == PAWL_BUSY)
+            return read_granted(answer, reply, 3);
+        if (!is_int(reply, 3) || int_at(reply, 3) < 1)
+            return PAWL_EPROTOCOL;
+        answer->ticket = (uint64_t)int_at(reply, 3);
+        return read_granted(answer, reply, 4);
+    case PAWL_EQUEUEFULL:
     case PAWL_NOT_OWNER:
     case PAWL_ELATE:
     case PAWL_EWRONGTYPE:
@@ -62,6 +98,31 @@ static int read_acquire(struct pawli_request *req, const redisReply *reply)
     default:
         return PAWL_EPROTOCOL;
     }
+}
+
+static int read_check(struct pawli_request *req, const redisReply *reply)
+{
+    size_t i;
+
+    if (req->answer.code == PAWL_EWRONGTYPE)
+        return 0;
+    if (req->answer.code != 0 || !is_int(reply, 2) || !is_int(reply, 3))
+        return PAWL_EPROTOCOL;
+    req->answer.pttl_ms = int_at(reply, 2);
+    req->answer.head = int_at(reply, 3) == 1;
+    for (i = 0; i < req->n_checks; i++) {
+        struct pawli_check *check = &req->checks[i];
+
+        if (!is_int(reply, 4 + i))
+            return PAWL_EPROTOCOL;
+        check->token = 0;
+        check->code = int_at(reply, 4 + i) < 0 ? PAWLI_QUEUED : PAWL_FREE;
+        if (int_at(reply, 4 + i) > 0) {
+            check->code = 0;
+            check->token = (uint64_t)int_at(reply, 4 + i);
+        }
+    }
+    return read_granted(&req->answer, reply, 4 + req->n_checks);
 }
 
 /* The answer names only locks that differ from the usual. */
@@ -92,11 +153,12 @@ static int read_release(struct pawli_request *req, const redisReply *reply)
 {
     int code = req->answer.code;
 
-    if (reply->elements != 3 || !is_int(reply, 2) || int_at(reply, 2) < 0 ||
-        int_at(reply, 2) > INT32_MAX)
+    if (!is_int(reply, 2) || int_at(reply, 2) < 0 || int_at(reply, 2) > INT32_MAX)
+        return PAWL_EPROTOCOL;
+    if (code != 0 && code != PAWL_STILL_HELD && code != PAWL_NOT_OWNER)
         return PAWL_EPROTOCOL;
     req->answer.count = (int)int_at(reply, 2);
-    return code == 0 || code == PAWL_STILL_HELD || code == PAWL_NOT_OWNER ? 0 : PAWL_EPROTOCOL;
+    return read_granted(&req->answer, reply, 3);
 }
 
 static int read_extend(struct pawli_request *req, const redisReply *reply)
@@ -131,9 +193,13 @@ static int read_code(const struct pawli_request *req, int positive, int other)
 
 static int read_by_op(struct pawli_request *req, const redisReply *reply)
 {
+    int rc;
+
     switch (req->op) {
     case PAWLI_OP_ACQUIRE:
         return read_acquire(req, reply);
+    case PAWLI_OP_CHECK:
+        return read_check(req, reply);
     case PAWLI_OP_RENEW:
         return read_renew(req, reply);
     case PAWLI_OP_RELEASE:
@@ -144,7 +210,8 @@ static int read_by_op(struct pawli_request *req, const redisReply *reply)
     case PAWLI_OP_INSPECT:
         return read_inspect(req, reply);
     case PAWLI_OP_RELEASE_ALL:
-        return read_code(req, PAWL_NOT_OWNER, 0);
+        rc = read_code(req, PAWL_NOT_OWNER, 0);
+        return rc < 0 || req->answer.code < 0 ? rc : read_granted(&req->answer, reply, 2);
     case PAWLI_OP_FORCE:
         return read_code(req, PAWL_NOT_OWNER, PAWL_FREE);
     case PAWLI_OP_CLAIM:
@@ -182,7 +249,7 @@ int pawli_redis_read_answer(struct pawli_request *req, const redisReply *reply, 
     if (reply->type != REDIS_REPLY_ARRAY || !is_int(reply, 0) || !is_int(reply, 1))
         return PAWL_EPROTOCOL;
     code = int_at(reply, 0);
-    if (code < -100 || code > 100 || int_at(reply, 1) < 0)
+    if (code < -100 || code > PAWLI_QUEUED || int_at(reply, 1) < 0)
         return PAWL_EPROTOCOL;
     memset(&req->answer, 0, sizeof req->answer);
     req->answer.code = (int)code;

@@ -31,19 +31,55 @@ static void lock_and_queue(struct pawli_command *cmd, const struct pawli_key *ke
     pawli_command_arg(cmd, key->queue, key->queue_len);
 }
 
+static void all_keys(struct pawli_command *cmd, const struct pawli_key *key)
+{
+    lock_and_queue(cmd, key);
+    pawli_command_arg(cmd, key->counter, key->counter_len);
+}
+
+/* The floor has been given out already: the new token must be above it. */
+static void put_floor(struct pawli_command *cmd, const struct pawli_request *req)
+{
+    pawli_command_int(cmd, req->floor == 0 ? 0 : (int64_t)req->floor + 1);
+}
+
+static void put_inbox_and_entry(struct pawli_command *cmd, const struct pawli_request *req)
+{
+    pawli_command_text(cmd, req->inbox == NULL ? "" : req->inbox);
+    pawli_command_arg(cmd, req->entry == NULL ? "" : req->entry, req->entry_len);
+}
+
 static void put_acquire(struct pawli_command *cmd, const struct pawli_request *req,
                         const struct pawli_redis_times *times)
 {
-    lock_and_queue(cmd, req->key);
-    pawli_command_arg(cmd, req->key->counter, req->key->counter_len);
+    all_keys(cmd, req->key);
     pawli_command_text(cmd, req->owner);
     pawli_command_text(cmd, req->hold_id);
     pawli_command_int(cmd, req->lease_ms);
     pawli_command_int(cmd, req->span_ms);
     pawli_command_int(cmd, times->not_after_us);
-    /* The floor has been given out already: the new token must be above it. */
-    pawli_command_int(cmd, req->floor == 0 ? 0 : (int64_t)req->floor + 1);
+    put_floor(cmd, req);
     pawli_command_text(cmd, req->who);
+    put_inbox_and_entry(cmd, req);
+    pawli_command_int(cmd, (int64_t)req->ticket);
+    pawli_command_int(cmd, (req->flags & PAWLI_BARGE) != 0);
+}
+
+static void put_check(struct pawli_command *cmd, const struct pawli_request *req)
+{
+    size_t i;
+
+    all_keys(cmd, req->key);
+    put_floor(cmd, req);
+    pawli_command_text(cmd, req->inbox);
+    for (i = 0; i < req->n_checks; i++) {
+        const struct pawli_check *check = &req->checks[i];
+
+        pawli_command_text(cmd, check->hold_id);
+        pawli_command_text(cmd, check->owner);
+        pawli_command_int(cmd, check->lease_ms);
+        pawli_command_arg(cmd, check->entry, check->entry_len);
+    }
 }
 
 static void put_renew(struct pawli_command *cmd, const struct pawli_request *req)
@@ -61,17 +97,21 @@ static void put_renew(struct pawli_command *cmd, const struct pawli_request *req
 static void put_release(struct pawli_command *cmd, const struct pawli_request *req,
                         const struct pawli_redis_times *times)
 {
-    lock_and_queue(cmd, req->key);
+    all_keys(cmd, req->key);
     pawli_command_text(cmd, req->owner);
     pawli_command_text(cmd, req->hold_id);
     pawli_command_int(cmd, req->tombstone ? times->tombstone_us : 0);
+    put_floor(cmd, req);
+    put_inbox_and_entry(cmd, req);
 }
 
 static void put_release_all(struct pawli_command *cmd, const struct pawli_request *req)
 {
-    lock_and_queue(cmd, req->key);
+    all_keys(cmd, req->key);
     pawli_command_text(cmd, req->owner);
     pawli_command_int(cmd, (int64_t)req->token);
+    put_floor(cmd, req);
+    pawli_command_text(cmd, req->inbox == NULL ? "" : req->inbox);
 }
 
 static void put_extend(struct pawli_command *cmd, const struct pawli_request *req)
@@ -85,7 +125,7 @@ static void put_extend(struct pawli_command *cmd, const struct pawli_request *re
 
 static void put_force(struct pawli_command *cmd, const struct pawli_request *req)
 {
-    lock_and_queue(cmd, req->key);
+    all_keys(cmd, req->key);
     pawli_command_int(cmd, (int64_t)req->token);
     pawli_command_int(cmd, (req->flags & PAWL_FORCE_NOW) != 0);
 }
@@ -113,8 +153,12 @@ int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
 
     switch (req->op) {
     case PAWLI_OP_ACQUIRE:
-        begin(&cmd, buf, full, &pawli_script_acquire, 3, 7);
+        begin(&cmd, buf, full, &pawli_script_acquire, 3, 11);
         put_acquire(&cmd, req, times);
+        break;
+    case PAWLI_OP_CHECK:
+        begin(&cmd, buf, full, &pawli_script_check, 3, 2 + 4 * req->n_checks);
+        put_check(&cmd, req);
         break;
     case PAWLI_OP_RENEW:
         begin(&cmd, buf, full, &pawli_script_renew, req->n_renewals, 2 * req->n_renewals);
@@ -122,11 +166,11 @@ int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
         break;
     case PAWLI_OP_RELEASE:
     case PAWLI_OP_CANCEL:
-        begin(&cmd, buf, full, &pawli_script_release, 2, 3);
+        begin(&cmd, buf, full, &pawli_script_release, 3, 6);
         put_release(&cmd, req, times);
         break;
     case PAWLI_OP_RELEASE_ALL:
-        begin(&cmd, buf, full, &pawli_script_release_all, 2, 2);
+        begin(&cmd, buf, full, &pawli_script_release_all, 3, 4);
         put_release_all(&cmd, req);
         break;
     case PAWLI_OP_EXTEND:
@@ -138,7 +182,7 @@ int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
         lock_and_queue(&cmd, req->key);
         break;
     case PAWLI_OP_FORCE:
-        begin(&cmd, buf, full, &pawli_script_force, 2, 2);
+        begin(&cmd, buf, full, &pawli_script_force, 3, 2);
         put_force(&cmd, req);
         break;
     case PAWLI_OP_CLAIM:

@@ -16,6 +16,7 @@ struct pawli_script_text {
 };
 
 extern const struct pawli_script_text pawli_script_acquire;
+extern const struct pawli_script_text pawli_script_check;
 extern const struct pawli_script_text pawli_script_renew;
 extern const struct pawli_script_text pawli_script_release;
 extern const struct pawli_script_text pawli_script_release_all;

@@ -3,13 +3,28 @@
 -- Answer: {0, now us, 'hash', remaining ms, number of holds, owners, field, value, ...}
 --         {0, now us, 'string', remaining ms, value, shortened}
 --         {6, now} free   {-8, now} not a lock
-local K = KEYS[1]
+--         The first two end in an array: number of waiters, and of the first 100 of them: asked
+--         ms, owner, who.
+local K, Q = KEYS[1], KEYS[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local kind = redis.call('TYPE', K).ok
 if kind == 'none' then return {6, now} end
+local waiters = {0}
+if redis.call('TYPE', Q).ok == 'zset' then
+  waiters[1] = redis.call('ZCOUNT', Q, 1, 1e12)
+  local entries = redis.call('ZRANGE', Q, 0, 99)
+  for i = 1, #entries do
+    local asked, owner, who = string.match(entries[i],
+      '^w%x+\n[^\n]*\n%d+\n%d+\n%d+\n(%d+)\n([^\n]*)\n(.*)$')
+    if not asked then break end
+    local n = #waiters
+    waiters[n + 1], waiters[n + 2], waiters[n + 3] = asked, owner, who
+  end
+end
 if kind == 'string' then
-  return {0, now, kind, redis.call('PTTL', K), redis.call('GETRANGE', K, 0, 127)}
+  return {0, now, kind, redis.call('PTTL', K), redis.call('GETRANGE', K, 0, 127),
+          waiters}
 end
 if kind ~= 'hash' then return {-8, now} end
 local all
@@ -36,4 +51,5 @@ for i = 1, #all, 2 do
   end
 end
 answer[5], answer[6] = holds, owners
+answer[n + 1] = waiters
 return answer

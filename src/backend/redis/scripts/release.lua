@@ -1,23 +1,26 @@
 -- release, and cancel of a wait that may have been granted: give one hold id back.
--- KEYS: lock, queue
--- ARGV: owner, hold id, tombstone until us (0: none)
+-- KEYS: lock, queue, counter of the slot
+-- ARGV: owner, hold id, tombstone until us (0: none), floor, inbox, entry ('': was not queued)
 -- Answer: {0, now or 0, 0} free   {4, now, count} still held   {5, now, 0} this id holds nothing
 --         {-35, now, text} refused, nothing written
+--         Ends in id and token if the lock was handed to another waiter of inbox.
 -- The first write is DEL or HDEL: only so a release goes through at the server's memory limit.
 local K, Q, owner, field = KEYS[1], KEYS[2], ARGV[1], '@h' .. ARGV[2]
 local pcall, format = redis.pcall, string.format
-local tomb, now = tonumber(ARGV[3]) or 0, 0
-if tomb > 0 then
+local tomb, entry, now = tonumber(ARGV[3]) or 0, ARGV[6], 0
+local queue = redis.call('EXISTS', Q) == 1
+if tomb > 0 or queue then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
+--@include hand_over
 local h = pcall('HMGET', K, field, owner, '@l')
 if h.err then
   if not string.find(h.err, 'WRONGTYPE', 1, true) then return {-35, now, h.err} end
   h = {}
 end
 
-local code, count = 5, 0
+local code, count, id, token = 5, 0, false, nil
 if h[1] then
   local last = h[2] == '1'
   local r
@@ -36,6 +39,9 @@ if h[1] then
   if count == 0 then
     if not last then pcall('DEL', K) end
     code = 0
+    if queue then
+      id, token = hand_over(K, Q, KEYS[3], now, tonumber(ARGV[4]) or 0, ARGV[5])
+    end
   else
     -- The lease of the rest; not below what remains, which the rest may rely on.
     longest = math.max(longest, redis.call('PTTL', K))
@@ -43,28 +49,25 @@ if h[1] then
     pcall('HSET', K, owner, format('%.0f', count), '@l', format('%.0f', longest))
     code = 4
   end
+elseif queue and entry ~= '' then
+  pcall('ZREM', Q, entry)
 end
+local answer = {code, now, count}
+if id then answer[4], answer[5] = id, format('%.0f', token) end
 
 if tomb > 0 then
   -- An earlier attempt with this id may still be on its way: it must not grant to nobody.
-  local r = pcall('HSET', Q, 'x' .. ARGV[2], format('%.0f', tomb))
+  local r = pcall('ZADD', Q, format('%.0f', 4e15 + tomb), 'x' .. ARGV[2])
   if type(r) == 'table' then
     if code == 5 then return {-35, now, r.err} end
-    return {code, now, count}
+    return answer
   end
   local ttl = math.max(10000, math.ceil((tomb - now) / 1000))
   local left = redis.call('PTTL', Q)
   if left < ttl and type(pcall('PEXPIRE', Q, format('%.0f', ttl))) == 'table' and left < 0 then
     pcall('DEL', Q)
   end
-  if redis.call('HLEN', Q) % 128 == 0 then
-    -- Each write refreshes the expiry, so a hot key must sweep its old tombstones.
-    local all = redis.call('HGETALL', Q)
-    for i = 1, #all, 2 do
-      if string.sub(all[i], 1, 1) == 'x' and (tonumber(all[i + 1]) or 0) < now then
-        pcall('HDEL', Q, all[i])
-      end
-    end
-  end
+  -- Each write refreshes the expiry, so a hot key must sweep its old tombstones.
+  pcall('ZREMRANGEBYSCORE', Q, 4e15, format('%.0f', 4e15 + now))
 end
-return {code, now, count}
+return answer

@@ -1,0 +1,52 @@
+-- check: a client asks, for some of its waiters of one lock, whether they still stand in the queue.
+-- Says that it lives, sets the whole lease for those that were handed the lock, and hands over a
+-- lock that it finds free.
+-- KEYS: lock, queue, counter of the slot
+-- ARGV: floor, inbox, then of each waiter: hold id, owner, lease ms, entry
+-- Answer: {0, now us, remaining ms (-2: free), 1 if the next turn is inbox's, then of each waiter:
+--         -1 queued, 0 neither, or its token} and, if the lock was handed to a waiter that was not
+--         named, id and token   {-8, now} not a lock   {-35, now, text} refused, nothing written
+local K, Q, F, inbox = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
+local call, pcall, format = redis.call, redis.pcall, string.format
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local ms = math.floor(now / 1000)
+--@include hand_over
+local kind = call('TYPE', K).ok
+if kind ~= 'none' and kind ~= 'hash' and kind ~= 'string' then return {-8, now} end
+local id, token = false, nil
+if call('EXISTS', Q) == 1 then
+  local r = pcall('ZADD', Q, format('%.0f', 1e15 + ms), 'i' .. inbox)
+  if type(r) == 'table' then return {-35, now, r.err} end
+  if call('PTTL', Q) < 10000 then call('PEXPIRE', Q, 10000) end
+  if kind == 'none' then
+    id, token = hand_over(K, Q, F, now, tonumber(ARGV[1]) or 0, inbox)
+    if id then kind = 'hash' end
+  end
+end
+local answer, n = {0, now, 0, 0}, 4
+local finish
+for i = 3, #ARGV, 4 do
+  local code = 0
+  local h = kind == 'hash' and call('HMGET', K, '@h' .. ARGV[i], '@t', '@e', ARGV[i + 1]) or {}
+  if h[1] and h[2] then
+    local ttl, left = tonumber(ARGV[i + 2]), call('PTTL', K)
+    finish = tonumber(h[3]) or 0
+    if finish > 0 then ttl = math.min(ttl, finish - ms) end
+    if ttl > left then call('PEXPIRE', K, format('%.0f', ttl)) end
+    code = tonumber(h[2])
+    if ARGV[i] == id then id = false end
+  elseif h[2] and h[4] then
+    -- Its owner holds the lock by another call: it need not wait, it may enter again.
+    call('ZREM', Q, ARGV[i + 3])
+  elseif call('ZSCORE', Q, ARGV[i + 3]) then
+    code = -1
+  end
+  n = n + 1
+  answer[n] = code
+end
+answer[3] = call('PTTL', K)
+local head = call('ZRANGE', Q, 0, 0)[1]
+if head and string.match(head, '^w%x+\n([^\n]*)\n') == inbox then answer[4] = 1 end
+if id then answer[n + 1], answer[n + 2] = id, format('%.0f', token) end
+return answer
