@@ -126,6 +126,22 @@ static int watch(struct pawli_node *node, unsigned what)
 
 /* ---- bytes ---- */
 
+/* A read or write failed. Before the peer has said a word, the likely reason is TLS: a server that
+ * wants a client certificate says so only after the handshake, and the alert may be lost in RST. */
+static int stream_failed(struct pawli_node *node, int code)
+{
+    const char *hint = "";
+
+    if (!node->heard && node->url.tls && code == PAWL_ECONNECT) {
+        hint = " right after the TLS handshake (does it ask for a client certificate? set "
+               "cert_file)";
+        code = PAWL_ETLS;
+    } else if (!node->heard && !node->url.tls && node->url.path == NULL) {
+        hint = " (if the port expects TLS, use rediss://)";
+    }
+    return pawli_redis_why(node, code, "%s%s", node->stream.reason, hint);
+}
+
 /* Write what is queued. 0 or a failure. */
 static int write_out(struct pawli_node *node)
 {
@@ -135,7 +151,7 @@ static int write_out(struct pawli_node *node)
         n = pawli_stream_write(&node->stream, pawli_buf_data(&node->out),
                                pawli_buf_len(&node->out));
         if (n < 0)
-            return pawli_redis_why(node, (int)n, "%s", node->stream.reason);
+            return stream_failed(node, (int)n);
         pawli_buf_take(&node->out, (size_t)n);
         node->n_handed += (uint64_t)n;
     }
@@ -225,10 +241,7 @@ static int read_in(struct pawli_node *node)
         if (n == 0)
             return 0;
         if (n < 0)
-            return pawli_redis_why(node, (int)n, "%s%s", node->stream.reason,
-                                   node->heard || node->url.tls || node->url.path != NULL
-                                       ? ""
-                                       : " (if the port expects TLS, use rediss://)");
+            return stream_failed(node, (int)n);
         rc = check_first(node, data, (size_t)n);
         if (rc == 0) {
             rc = pawli_replies_feed(&node->replies, data, (size_t)n);
