@@ -23,6 +23,8 @@ struct fixture {
     int state;      /* the last one told; 1: none yet */
     int n_states;
     int64_t jump_ms;
+    bool inbox_up;
+    uint64_t granted_token;
     char log[16384];
 };
 
@@ -45,6 +47,21 @@ static inline void fixture_jump(void *arg, int64_t by_ms)
     struct fixture *fx = arg;
 
     fx->jump_ms = by_ms;
+}
+
+static inline void fixture_inbox(void *arg, bool up)
+{
+    struct fixture *fx = arg;
+
+    fx->inbox_up = up;
+}
+
+static inline void fixture_granted(void *arg, const char *hold_id, uint64_t token)
+{
+    struct fixture *fx = arg;
+
+    (void)hold_id;
+    fx->granted_token = token;
 }
 
 static inline void fixture_log(void *arg, enum pawl_log_level level, const char *line)
@@ -76,7 +93,12 @@ static inline void fixture_init(struct fixture *fx)
 
 static inline void fixture_open(struct fixture *fx, const char *url)
 {
-    const struct pawli_node_events events = { fixture_state, fixture_jump, fixture_log, fx };
+    const struct pawli_node_events events = { .state = fixture_state,
+                                              .clock_jump = fixture_jump,
+                                              .inbox = fixture_inbox,
+                                              .granted = fixture_granted,
+                                              .log = fixture_log,
+                                              .arg = fx };
     char detail[256] = "";
     int rc = pawli_backend_redis.open(url, &fx->opts, fx->loop, &events, detail, sizeof detail,
                                       &fx->node);
