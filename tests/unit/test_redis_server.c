@@ -63,7 +63,7 @@ static void a_lock_lives_its_life(void **state)
     assert_int_equal(call_run(&fx, &call), 0);
     assert_int_equal(renewal.code, PAWL_LOST_TAKEN);
 
-    call_init(&call, PAWLI_OP_ACQUIRE, key, ID2);
+    call_init(&call, PAWLI_OP_ACQUIRE, key, ID3);
     call.req.owner = "ff112233445566778899aabbccddeeff";
     assert_int_equal(call_run(&fx, &call), PAWL_BUSY);
     assert_in_range(call.req.answer.pttl_ms, 20000, 30000);

@@ -81,7 +81,7 @@ if n > 0 then
       if type(r) == 'table' then return {-35, now, r.err} end
     end
     local count = tonumber(h[1])
-    if h[2] and not h[6] then return {0, now, token, count, left} end
+    if count and h[2] and not h[6] then return {0, now, token, count, left} end
     if n == 2 and buried() then return {5, now} end
     if not count or h[6] then return busy(left) end
     -- Re-entry. A place in the queue, if this id has one, goes.
