@@ -74,7 +74,7 @@ void pawli_line_unlist(struct pawli_acquire *a)
 /* ---- entries ---- */
 
 /* What stands in the queue for @a, the same for every attempt under one hold id; its form is at
- * the top of scripts/hand_over.inc.lua. */
+ * the top of scripts/hand_over.inc.lua. The request has its other arguments by now. */
 static int make_entry(struct pawli_acquire *a)
 {
     const struct pawl_client *client = a->call.client;
@@ -88,8 +88,7 @@ static int make_entry(struct pawli_acquire *a)
     if (limit_ns != PAWLI_NEVER)
         deadline_us = client->backend->server_us(client->node, limit_ns);
     len = asprintf(&a->entry, "w%s\n%s\n%lld\n%lld\n%lld\n%lld\n%s\n%s", lock->hold_id,
-                   client->inbox, (long long)set->lease_ms,
-                   (long long)(set->max_hold_ms == PAWL_UNLIMITED ? 0 : set->max_hold_ms),
+                   client->inbox, (long long)set->lease_ms, (long long)a->req.span_ms,
                    (long long)deadline_us, (long long)(asked_us / 1000), lock->owner->text,
                    client->who);
     if (len < 0) {
