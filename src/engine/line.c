@@ -175,7 +175,6 @@ static void checked(struct pawli_request *req)
     pawli_client_answered(client);
     if (line != NULL) {
         line->checking_ns = 0;
-        line->check = NULL;
         line->failure = req->answer.code;
         arm(line, req->answer.pttl_ms, req->answer.head);
     }
@@ -187,9 +186,12 @@ static void checked(struct pawli_request *req)
             lost_places |= tell(check, i);
         pawli_call_unref(&a->call);
     }
-    line = check->line; /* the last waiter may have left it meanwhile */
-    if (line != NULL && (line->again || lost_places))
-        look(line);
+    line = check->line; /* NULL: the last waiter has left it meanwhile */
+    if (line != NULL) {
+        line->check = NULL;
+        if (line->again || lost_places)
+            look(line);
+    }
     pawli_key_unref(check->key);
     free(check);
 }
