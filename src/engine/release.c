@@ -301,17 +301,24 @@ static struct pawli_release *make(struct pawl_client *client)
 
 void pawli_release_all(struct pawli_held *held)
 {
-    struct pawli_release *r = make(held->client);
+    struct pawli_list *node;
 
-    if (r == NULL)
-        return;
-    aim(r, PAWLI_OP_RELEASE_ALL, held->key, held->owner, NULL);
-    r->token = held->token;
-    r->held = pawli_held_ref(held);
-    if (list(r, held->sm.valid_until_ns, held->sm.lease_ms) < 0)
-        pawli_call_unref(&r->call);
-    else
-        send(r);
+    for (node = held->handles.next; node != &held->handles; node = node->next) {
+        struct pawl_lock *lock = PAWLI_CONTAINER(node, struct pawl_lock, link);
+        struct pawli_release *r = make(held->client);
+
+        if (r == NULL)
+            return;
+        /* By hold id: the same owner may hold the lock through another client, which has reason to
+         * believe in it. */
+        aim(r, PAWLI_OP_CANCEL, held->key, held->owner, lock->hold_id);
+        r->tombstone = lock->tombstone;
+        r->held = pawli_held_ref(held);
+        if (list(r, held->sm.valid_until_ns, held->sm.lease_ms) < 0)
+            pawli_call_unref(&r->call);
+        else
+            send(r);
+    }
 }
 
 void pawli_release_bury(struct pawl_lock *lock)

@@ -17,7 +17,7 @@ void pawli_release_free(struct pawli_release *release);
 /* Begin the release of @lock (state RELEASED) with nobody waiting for it. On the loop. */
 void pawli_release_begin(struct pawl_lock *lock);
 
-/* Remove all ids of @held's owner under its token at the store, behind. On the loop. */
+/* Remove the ids of all of @held's handles at the store, behind. On the loop. */
 void pawli_release_all(struct pawli_held *held);
 
 /* See to it that nothing is ever granted to @lock's present hold id, an attempt of which may still
