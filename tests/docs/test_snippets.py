@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The documents tell the truth as far as a machine can see: programs compile and run, statements and
-commands work, links resolve, and the two languages have the same sections and code.
+"""The documents tell the truth as far as a machine can see: programs compile and run, statements
+and commands work, links resolve, and the two languages have the same sections and code.
 
 Blocks of code are marked behind the language:
   c program       a whole program: compiled; "c program run" is also run, with a Redis as argument
