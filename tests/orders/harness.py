@@ -317,7 +317,9 @@ def main():
         suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:],
                                                               sys.modules["__main__"])
     result = unittest.TextTestRunner(verbosity=2).run(suite)
-    bad = len(result.failures) + len(result.errors)
+    # A test may fail in its body, in each of its parts and in its clean-up, and is one failed test.
+    bad = len({getattr(test, "test_case", test).id()
+               for test, _ in result.failures + result.errors})
     skipped = len(result.skipped)
     print(f"{result.testsRun - bad - skipped} passed, {bad} failed, {skipped} skipped",
           flush=True)
