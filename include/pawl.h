@@ -287,9 +287,10 @@ typedef void (*pawl_event_cb)(void *arg, struct pawl_lock *lock, enum pawl_event
 
 /* Lock flags. */
 #define PAWL_NO_RENEW 1u /* no watchdog: the lease is the end */
-#define PAWL_BARGING 2u  /* may take a lock that it finds free before those who wait for it. A
-                            release hands the lock to the first waiter, so it is found free only
-                            after an expiry or a deletion: each of these lets one caller overtake */
+/* May take a lock that it finds free before those who wait for it. A release hands the lock to the
+ * first waiter, so it is found free only after an expiry or a deletion: each of these lets one
+ * caller overtake. */
+#define PAWL_BARGING 2u
 #define PAWL_LOCK_FLAGS_ALL (PAWL_NO_RENEW | PAWL_BARGING)
 
 /* Start from PAWL_LOCK_OPTIONS_INIT. */

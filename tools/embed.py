@@ -3,7 +3,8 @@
 
 Whole-line comments and indentation are left out of what is sent to the server, but each line stays
 where it was, so that line numbers in the server's messages fit the file (below an included part
-they count its lines too). The SHA1 is that of the stripped text. Declared in src/backend/redis/script_texts.h."""
+they count its lines too). The SHA1 is that of the stripped text. Declared in
+src/backend/redis/script_texts.h."""
 import hashlib
 import os
 import re

@@ -56,9 +56,9 @@ struct pawli_check {
 
 /* Codes in answers. ACQUIRE: 0 (token, count, pttl_ms), BUSY (pttl_ms), PAWLI_QUEUED (pttl_ms,
  * ticket), EQUEUEFULL, ELATE, EWRONGTYPE, NOT_OWNER (a tombstone refused it), failures. CHECK: 0
- * (pttl_ms of the lock, -2: free; head: the next turn is ours). RELEASE, CANCEL: 0 (free), STILL_HELD (count),
- * NOT_OWNER, failures. RELEASE_ALL: 0, NOT_OWNER, failures. EXTEND: 0 (pttl_ms), NOT_OWNER.
- * INSPECT: 0 (info), FREE. FORCE: 0, FREE, NOT_OWNER. CLAIM, SET_IF: 0, STALE. */
+ * (pttl_ms of the lock, -2: free; head: the next turn is ours). RELEASE, CANCEL: 0 (free),
+ * STILL_HELD (count), NOT_OWNER, failures. RELEASE_ALL: 0, NOT_OWNER, failures.
+ * EXTEND: 0 (pttl_ms), NOT_OWNER. INSPECT: 0 (info), FREE. FORCE: 0, FREE, NOT_OWNER. CLAIM, SET_IF: 0, STALE. */
 struct pawli_answer {
     int code;
     int64_t pttl_ms;
@@ -161,7 +161,8 @@ struct pawli_backend {
 
     /* Where the store tells the waiters of this client of their grants; the same as long as the
      * node lives. NULL while it cannot: the first call begins to set it up, and the inbox event
-     * says when it is ready. Begins with '~' where the store cannot tell anybody: then waiters ask. */
+     * says when it is ready. Begins with '~' where the store cannot tell anybody: then waiters
+     * ask. */
     const char *(*inbox)(struct pawli_node *node);
 
     /* What the store's clock shows at @at_ns on BOOTTIME, in us, rather more than less; 0: not

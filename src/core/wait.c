@@ -105,8 +105,7 @@ static void answer_at_limit(struct pawli_wait *w, int64_t now_ns, struct pawli_w
     int result;
 
     if (queued)
-        old = w->last_failure != 0 ||
-              (w->checking_ns != 0 && now_ns - w->checking_ns >= YOUNG_NS);
+        old = w->last_failure != 0 || (w->checking_ns != 0 && now_ns - w->checking_ns >= YOUNG_NS);
     if (w->saw_busy && !old)
         result = PAWL_TIMEOUT;
     else if (old || w->maybe_granted)

@@ -120,9 +120,10 @@ void redis_server_start(struct redis_server *server, const char *const *more)
 {
     static char words[MAX_WORDS][160];
     char log[96];
-    const char *argv[MAX_WORDS + 1] = { "redis-server", "--port", "0", "--save", "",
-                                        "--unixsocket", server->socket, "--dir", server->dir,
-                                        "--bind", "127.0.0.1" };
+    const char *argv[MAX_WORDS + 1] = { "redis-server", "--port",   "0",
+                                        "--save",       "",         "--unixsocket",
+                                        server->socket, "--dir",    server->dir,
+                                        "--bind",       "127.0.0.1" };
     size_t n = 11;
 
     if (server->dir[0] == '\0')

@@ -73,6 +73,18 @@ def test_a_long_script_passes():
     assert embedded({"long": text}) == expected("long", text)
 
 
+def test_an_included_part_stands_in_its_place():
+    with temporary_folder() as folder:
+        write(folder, "part.inc.lua", "-- of the part\nlocal p = 1\n")
+        script = write(folder, "one.lua", "local a = 1\n--@include part\nreturn a + p\n")
+        source = os.path.join(folder, "texts.c")
+        run_tool("embed.py", source, script)
+        with open(source, encoding="ascii") as made:
+            text = made.read()
+    sha = hashlib.sha1(b"local a = 1\n\nlocal p = 1\nreturn a + p\n").hexdigest()
+    assert sha in text, text
+
+
 def test_long_brackets_are_refused():
     with temporary_folder() as folder:
         for text in ("x = [[\n-- text\n]]\n", "--[==[\nreturn 1\n]==]\n"):

@@ -82,12 +82,10 @@ static void a_lock_lives_its_life(void **state)
     assert_string_equal(call.req.answer.info->boot_id, "abcdef01");
     free(call.req.answer.info);
 
-    assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_RELEASE, key, ID2)),
-                     PAWL_STILL_HELD);
+    assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_RELEASE, key, ID2)), PAWL_STILL_HELD);
     assert_int_equal(call.req.answer.count, 1);
     assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_RELEASE, key, ID1)), 0);
-    assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_RELEASE, key, ID1)),
-                     PAWL_NOT_OWNER);
+    assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_RELEASE, key, ID1)), PAWL_NOT_OWNER);
     assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_INSPECT, key, NULL)), PAWL_FREE);
     pawli_key_unref(key);
     fixture_done(&fx);
@@ -187,8 +185,7 @@ static void a_list_is_no_lock(void **state)
     (void)state;
     open_unix(&fx);
     (void)redis_server_command(&server, "RPUSH list a");
-    assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_ACQUIRE, key, ID1)),
-                     PAWL_EWRONGTYPE);
+    assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_ACQUIRE, key, ID1)), PAWL_EWRONGTYPE);
     assert_non_null(strstr(pawli_backend_redis.detail(fx.node), "list"));
     pawli_key_unref(key);
     fixture_done(&fx);
@@ -212,12 +209,19 @@ static void a_replica_names_its_master(void **state)
 
 static int start_acl(void **state)
 {
-    const char *const more[] = {
-        "--port", "%d", "--maxmemory-policy", "allkeys-lru", "--user", "default", "on", ">geheim",
-        "~*", "&*", "+@all", "--user", "locker", "on", ">pa@ss", "~app:*", "+@all", "-client",
-        "-info", "-role", "-config", "--user", "weak", "on", ">weak", "~*", "+@all", "-pexpire",
-        "--user", "mute", "on", ">mute", "~*", "+@all", "-eval", "-evalsha", NULL
-    };
+    const char *const more[] = { "--port",      "%d",      "--maxmemory-policy",
+                                 "allkeys-lru", "--user",  "default",
+                                 "on",          ">geheim", "~*",
+                                 "&*",          "+@all",   "--user",
+                                 "locker",      "on",      ">pa@ss",
+                                 "~app:*",      "+@all",   "-client",
+                                 "-info",       "-role",   "-config",
+                                 "--user",      "weak",    "on",
+                                 ">weak",       "~*",      "+@all",
+                                 "-pexpire",    "--user",  "mute",
+                                 "on",          ">mute",   "~*",
+                                 "+@all",       "-eval",   "-evalsha",
+                                 NULL };
 
     (void)state;
     redis_server_start(&server, more);
@@ -333,13 +337,17 @@ static void sign(const char *name, const char *alt)
     char ca_key[128];
     char subject[64];
     char more[96];
-    const char *const argv[] = { "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                                 "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                                 subject, "-addext", more, "-CA", ca, "-CAkey", ca_key,
-                                 "-keyout", key, "-out", cert, NULL };
-    const char *const self[] = { "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                                 "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                                 subject, "-keyout", key, "-out", cert, NULL };
+    const char *const argv[] = {
+        "openssl", "req",   "-x509",  "-newkey", "ec",      "-pkeyopt", "ec_paramgen_curve:P-256",
+        "-nodes",  "-days", "2",      "-subj",   subject,   "-addext",  more,
+        "-CA",     ca,      "-CAkey", ca_key,    "-keyout", key,        "-out",
+        cert,      NULL
+    };
+    const char *const self[] = {
+        "openssl", "req",   "-x509", "-newkey", "ec",    "-pkeyopt", "ec_paramgen_curve:P-256",
+        "-nodes",  "-days", "2",     "-subj",   subject, "-keyout",  key,
+        "-out",    cert,    NULL
+    };
 
     (void)snprintf(key, sizeof key, "%s/%s.key", server.dir, name);
     (void)snprintf(cert, sizeof cert, "%s/%s.crt", server.dir, name);
@@ -351,9 +359,15 @@ static void sign(const char *name, const char *alt)
 
 static int start_tls(void **state)
 {
-    const char *const more[] = { "--tls-port", "%d", "--tls-ca-cert-file", "%s/ca.crt",
-                                 "--tls-cert-file", "%s/server.crt", "--tls-key-file",
-                                 "%s/server.key", NULL };
+    const char *const more[] = { "--tls-port",
+                                 "%d",
+                                 "--tls-ca-cert-file",
+                                 "%s/ca.crt",
+                                 "--tls-cert-file",
+                                 "%s/server.crt",
+                                 "--tls-key-file",
+                                 "%s/server.key",
+                                 NULL };
 
     (void)state;
     redis_server_folder(&server);

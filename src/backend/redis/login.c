@@ -113,8 +113,7 @@ static int lost(struct pawli_node *node, const redisReply *reply, const char *wh
 {
     char text[PAWLI_PRINTABLE_LEN];
 
-    pawli_redis_log(node, PAWL_LOG_INFO, "redis: %s; the server said %s", what,
-                    said(reply, text));
+    pawli_redis_log(node, PAWL_LOG_INFO, "redis: %s; the server said %s", what, said(reply, text));
     return 0;
 }
 
@@ -227,8 +226,9 @@ static int read_server(struct pawli_node *node, const redisReply *reply)
     size_t len;
 
     if (is_error(reply) || reply->type != REDIS_REPLY_STRING)
-        return is_error(reply) ? lost(node, reply, "INFO is refused: the server's version is not "
-                                                   "known")
+        return is_error(reply) ? lost(node, reply,
+                                      "INFO is refused: the server's version is not "
+                                      "known")
                                : 0;
     version = info_value(reply, "redis_version", &len);
     if (version == NULL) {
@@ -236,8 +236,9 @@ static int read_server(struct pawli_node *node, const redisReply *reply)
         return 0;
     }
     if (strtol(version, NULL, 10) < VERSION_MIN)
-        return pawli_redis_why(node, PAWL_EVERSION, "the server says version %s; 6.0 or later "
-                                                    "is needed",
+        return pawli_redis_why(node, PAWL_EVERSION,
+                               "the server says version %s; 6.0 or later "
+                               "is needed",
                                pawli_printable(version, len, text));
     return 0;
 }
@@ -249,8 +250,9 @@ static int read_memory(struct pawli_node *node, const redisReply *reply)
     size_t len;
 
     if (is_error(reply) || reply->type != REDIS_REPLY_STRING)
-        return is_error(reply) ? lost(node, reply, "INFO is refused: the eviction policy is not "
-                                                   "known")
+        return is_error(reply) ? lost(node, reply,
+                                      "INFO is refused: the eviction policy is not "
+                                      "known")
                                : 0;
     policy = info_value(reply, "maxmemory_policy", &len);
     if (policy != NULL && (len != 10 || strncmp(policy, "noeviction", 10) != 0))
@@ -296,7 +298,8 @@ static int read_probe(struct pawli_node *node, const redisReply *reply)
         code = PAWL_EREPLICA;
     if (disables(code))
         return refused(node, text, code, "trying what locks need");
-    pawli_redis_log(node, PAWL_LOG_WARN, "redis: locks will be refused for now; the server said %s",
+    pawli_redis_log(node, PAWL_LOG_WARN,
+                    "redis: locks will be refused for now; the server said %s",
                     said(text, printable));
     return 1;
 }
@@ -309,9 +312,9 @@ static int read_step(struct pawli_node *node, const redisReply *reply)
     case PAWLI_LOGIN_SELECT:
         return read_select(node, reply);
     case PAWLI_LOGIN_SETNAME:
-        return is_error(reply) ? lost(node, reply,
-                                      "CLIENT is refused: CLIENT LIST will not show a name")
-                               : 0;
+        return is_error(reply)
+                   ? lost(node, reply, "CLIENT is refused: CLIENT LIST will not show a name")
+                   : 0;
     case PAWLI_LOGIN_TIME:
         return read_time(node, reply);
     case PAWLI_LOGIN_ROLE:

@@ -202,8 +202,8 @@ void pawli_redis_cut(struct pawli_node *node)
 
 void pawli_redis_saw_time(struct pawli_node *node, int64_t server_us, int64_t sent_ns)
 {
-    int64_t by_ms = pawli_offset_saw(&node->offset, server_us, sent_ns,
-                                     pawli_loop_now_ns(node->loop));
+    int64_t by_ms =
+        pawli_offset_saw(&node->offset, server_us, sent_ns, pawli_loop_now_ns(node->loop));
 
     if (by_ms == 0)
         return;

@@ -44,7 +44,8 @@ static int read_acquired(struct pawli_answer *answer, const redisReply *reply)
 {
     if (reply->elements != 5 || !only_ints(reply))
         return PAWL_EPROTOCOL;
-    if (!is_token(int_at(reply, 2)) || int_at(reply, 3) < 1 || int_at(reply, 3) > INT32_MAX || int_at(reply, 4) < 0)
+    if (!is_token(int_at(reply, 2)) || int_at(reply, 3) < 1 || int_at(reply, 3) > INT32_MAX ||
+        int_at(reply, 4) < 0)
         return PAWL_EPROTOCOL;
     answer->token = (uint64_t)int_at(reply, 2);
     answer->count = (int)int_at(reply, 3);
@@ -165,8 +166,7 @@ static int read_extend(struct pawli_request *req, const redisReply *reply)
 {
     if (req->answer.code == PAWL_NOT_OWNER)
         return 0;
-    if (req->answer.code != 0 || reply->elements != 3 || !is_int(reply, 2) ||
-        int_at(reply, 2) < 0)
+    if (req->answer.code != 0 || reply->elements != 3 || !is_int(reply, 2) || int_at(reply, 2) < 0)
         return PAWL_EPROTOCOL;
     req->answer.pttl_ms = int_at(reply, 2);
     return 0;
@@ -257,7 +257,8 @@ int pawli_redis_read_answer(struct pawli_request *req, const redisReply *reply, 
     if (code == CODE_REFUSED) {
         if (reply->elements != 3 || reply->element[2]->type != REDIS_REPLY_STRING)
             return PAWL_EPROTOCOL;
-        req->answer.code = pawli_redis_caught_error(reply->element[2]->str, reply->element[2]->len);
+        req->answer.code =
+            pawli_redis_caught_error(reply->element[2]->str, reply->element[2]->len);
         snprintf(detail, detail_len, "the server said %s",
                  pawli_printable(reply->element[2]->str, reply->element[2]->len, text));
         return 0;

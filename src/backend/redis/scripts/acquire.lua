@@ -5,7 +5,7 @@
 -- Answer: {0, now us, token, count, remaining ms}   {1 busy, now, remaining ms (-1: no expiry)}
 --         {100 queued, now, remaining ms, ticket}   {-34, now} the queue is full
 --         {5, now} a tombstone refused it           {-33, now} arrived after not_after
---         {-8, now} not a lock   {-1, now} bad arguments   {-35, now, text} refused, nothing written
+--         {-8, now} not a lock   {-1, now} bad arguments   {-35, now, text} nothing written
 --         Answers 1 and 100 end in id and token if the lock was handed to another waiter of inbox.
 local K, Q, F = KEYS[1], KEYS[2], KEYS[3]
 local owner, field = ARGV[1], '@h' .. ARGV[2]
