@@ -1,6 +1,7 @@
 """A private redis-server for tests: its own folder, a unix socket, gone when the test is."""
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -25,6 +26,19 @@ def free_port():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
+
+
+def free_cluster_port():
+    """One whose cluster bus, 10000 above, is free as well."""
+    while True:
+        port = random.randrange(20000, 32000)
+        try:
+            with socket.socket() as data, socket.socket() as bus:
+                data.bind(("127.0.0.1", port))
+                bus.bind(("127.0.0.1", port + 10000))
+                return port
+        except OSError:
+            continue
 
 
 def make_certificates(folder):
@@ -54,7 +68,7 @@ class RedisServer:
                  users=(), more=(), env=None, program="redis-server"):
         self.folder = tempfile.mkdtemp(prefix="pawl-test-")
         self.socket = os.path.join(self.folder, "s")
-        self.port = free_port() if tcp or cluster else None
+        self.port = free_cluster_port() if cluster else free_port() if tcp else None
         self.tls_port = free_port() if tls else None
         self.cluster = cluster
         self.env = dict(os.environ, **(env or {}))

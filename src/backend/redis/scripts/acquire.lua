@@ -21,45 +21,46 @@ if now > not_after then return {-33, now} end
 
 local call, pcall, format = redis.call, redis.pcall, string.format
 local ms = math.floor(now / 1000)
---@include hand_over
-
--- Busy: take a place in the queue, if one is wanted.
-local function busy(left, id, token)
-  local answer = {1, now, left}
-  if inbox ~= '' then
-    local place = call('ZSCORE', Q, entry)
-    if place then
-      place = tonumber(place)
-    else
-      if call('ZCOUNT', Q, 1, 1e12) >= 10000 then return {-34, now} end
-      place = ticket
-      if place == 0 then
-        local tail = call('ZREVRANGEBYSCORE', Q, 1e12, 1, 'WITHSCORES', 'LIMIT', 0, 1)
-        place = (tonumber(tail[2] or 0) or 0) + 1
-      end
-      if place % 64 == 0 then
-        -- Old marks are swept now and then, since each join refreshes the expiry of all.
-        call('ZREMRANGEBYSCORE', Q, 1e15, format('%.0f', 1e15 + ms - 10000))
-        call('ZREMRANGEBYSCORE', Q, 4e15, format('%.0f', 4e15 + now))
-      end
-      local r = pcall('ZADD', Q, place, entry, format('%.0f', 1e15 + ms), 'i' .. inbox)
-      if type(r) == 'table' then return {-35, now, r.err} end
-    end
-    if call('PTTL', Q) < 10000 then call('PEXPIRE', Q, 10000) end
-    answer = {100, now, left, place}
-  end
-  if id then
-    answer[#answer + 1], answer[#answer + 2] = id, format('%.0f', token)
-  end
-  return answer
-end
-
-local function buried()
-  return pcall('ZSCORE', Q, 'x' .. ARGV[2])
-end
-
 local n = call('EXISTS', K, Q)
 if n > 0 then
+  -- Not in the usual case, so that it does not pay for making the functions.
+  --@include hand_over
+
+  -- Busy: take a place in the queue, if one is wanted.
+  local function busy(left, id, token)
+    local answer = {1, now, left}
+    if inbox ~= '' then
+      local place = call('ZSCORE', Q, entry)
+      if place then
+        place = tonumber(place)
+      else
+        if call('ZCOUNT', Q, 1, 1e12) >= 10000 then return {-34, now} end
+        place = ticket
+        if place == 0 then
+          local tail = call('ZREVRANGEBYSCORE', Q, 1e12, 1, 'WITHSCORES', 'LIMIT', 0, 1)
+          place = (tonumber(tail[2] or 0) or 0) + 1
+        end
+        if place % 64 == 0 then
+          -- Old marks are swept now and then, since each join refreshes the expiry of all.
+          call('ZREMRANGEBYSCORE', Q, 1e15, format('%.0f', 1e15 + ms - 10000))
+          call('ZREMRANGEBYSCORE', Q, 4e15, format('%.0f', 4e15 + now))
+        end
+        local r = pcall('ZADD', Q, place, entry, format('%.0f', 1e15 + ms), 'i' .. inbox)
+        if type(r) == 'table' then return {-35, now, r.err} end
+      end
+      if call('PTTL', Q) < 10000 then call('PEXPIRE', Q, 10000) end
+      answer = {100, now, left, place}
+    end
+    if id then
+      answer[#answer + 1], answer[#answer + 2] = id, format('%.0f', token)
+    end
+    return answer
+  end
+
+  local function buried()
+    return pcall('ZSCORE', Q, 'x' .. ARGV[2])
+  end
+
   local left = call('PTTL', K)
   local h
   if left ~= -2 then
@@ -114,23 +115,29 @@ end
 -- Free: mint max(last + 1, now, floor). One command unless the counter is ahead of the clock.
 local token = now
 if floor > token and floor <= now + 86400000000 then token = floor end
-local old = pcall('GETSET', F, format('%.0f', token))
+local text = format('%.0f', token)
+local old = pcall('GETSET', F, text)
 if type(old) == 'table' then return {-35, now, old.err} end
 old = tonumber(old or 0) or 0
 if not (old >= 0 and old < 9007199254740991) then old = 0 end
 local ahead = false
 if old >= token then token, ahead = old + 1, true end
 if floor > token and floor <= old + 86400000000 then token, ahead = floor, true end
-if ahead then pcall('GETSET', F, format('%.0f', token)) end
+if ahead then
+  text = format('%.0f', token)
+  pcall('GETSET', F, text)
+end
 
 local last, ttl = 0, lease
 if span > 0 then
   last = ms + span
   if span < ttl then ttl = span end
 end
-local r = pcall('HSET', K, owner, '1', '@t', format('%.0f', token), '@l', ARGV[3],
-                '@g', format('%.0f', ms), '@e', format('%.0f', last), '@w', who, field, ARGV[3])
-if type(r) == 'number' then r = pcall('PEXPIRE', K, format('%.0f', ttl)) end
+local r = pcall('HSET', K, owner, '1', '@t', text, '@l', ARGV[3], '@g', format('%.0f', ms),
+                '@e', last == 0 and '0' or format('%.0f', last), '@w', who, field, ARGV[3])
+if type(r) == 'number' then
+  r = pcall('PEXPIRE', K, ttl == lease and ARGV[3] or format('%.0f', ttl))
+end
 if type(r) == 'table' then
   -- A user without the right to PEXPIRE must not leave a lock that never ends.
   pcall('DEL', K)

@@ -13,7 +13,6 @@ if tomb > 0 or queue then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
---@include hand_over
 local h = pcall('HMGET', K, field, owner, '@l')
 if h.err then
   if not string.find(h.err, 'WRONGTYPE', 1, true) then return {-35, now, h.err} end
@@ -40,6 +39,7 @@ if h[1] then
     if not last then pcall('DEL', K) end
     code = 0
     if queue then
+      --@include hand_over
       id, token = hand_over(K, Q, KEYS[3], now, tonumber(ARGV[4]) or 0, ARGV[5])
     end
   else
