@@ -138,10 +138,13 @@ static void succeeded(struct pawli_hold *h, int64_t sent_ns)
 
 static void renewed(struct pawli_hold *h, const struct pawli_hold_event *ev)
 {
+    int64_t until_ns;
+
     h->renewing = false;
     h->again = false;
     h->unconfirmed = false;
-    h->valid_until_ns = later(h->valid_until_ns, valid_until(h, ev->sent_ns, ev->pttl_ms));
+    until_ns = valid_until(h, ev->sent_ns, ev->pttl_ms);
+    h->valid_until_ns = ev->exact ? until_ns : later(h->valid_until_ns, until_ns);
     succeeded(h, ev->sent_ns);
     /* Not sooner if the time left is short: the latest end cuts it, and a renewal is no help. */
     schedule(h, h->lease_ms);

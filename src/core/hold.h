@@ -40,6 +40,7 @@ struct pawli_hold_event {
     int code;
     bool renew;
     bool shorter;
+    bool exact; /* with RENEWED: the machine was frozen, so what was believed before is too long */
 };
 
 /* What the caller must do, in this order. */
@@ -92,7 +93,7 @@ void pawli_hold_claimed(struct pawli_hold *h, int64_t now_ns);
  *   flight. UP retries a failed one at once.
  * - a claim is confirmed after PAWLI_CONFIRM_NS, or half of what is left of it if that is sooner;
  *   retried like a renewal; once confirmed, a hold with renewal off asks no more.
- * - RENEWED moves valid_until forward to the larger of the two; never back.
+ * - RENEWED moves valid_until forward to the larger of the two; never back, unless it is exact.
  * - at risk: a renewal has failed or is unanswered for longer than lease/6, and now is past
  *   valid_until - grace, grace = min(grace, lease/3); withdrawn by the next success. Told once
  *   until withdrawn.

@@ -108,8 +108,8 @@ static void answer_at_limit(struct pawli_wait *w, int64_t now_ns, struct pawli_w
         old = w->last_failure != 0 || (w->checking_ns != 0 && now_ns - w->checking_ns >= YOUNG_NS);
     if (w->saw_busy && !old)
         result = PAWL_TIMEOUT;
-    else if (old || w->maybe_granted)
-        result = PAWL_EUNKNOWN;
+    else if (in_flight || old || w->maybe_granted)
+        result = PAWL_EUNKNOWN; /* all other failures say that nothing was executed */
     else if (w->last_failure != 0)
         result = w->last_failure;
     else
@@ -140,13 +140,16 @@ static int64_t claim_ms(const struct pawli_wait *w)
     return lease_ms < PAWLI_CLAIM_MS ? lease_ms : PAWLI_CLAIM_MS;
 }
 
-/* The lock was handed to us at some moment after @base_ns: believe, or ask first. */
+/* The lock was handed to us at some moment after @base_ns: believe, or ask first. If an earlier
+ * attempt under this id was not answered, it may have joined before, been handed the lock and missed
+ * it, and its message be late: then @base_ns says nothing of the grant that is told. */
 static void granted_since(struct pawli_wait *w, int64_t base_ns, int64_t now_ns,
                           struct pawli_wait_effects *fx)
 {
     int64_t claim = claim_ms(w);
 
-    if (pawli_valid_until_ns(base_ns, w->lease_ns / PAWLI_NS_PER_MS, claim) > now_ns) {
+    if (!w->maybe_granted &&
+        pawli_valid_until_ns(base_ns, w->lease_ns / PAWLI_NS_PER_MS, claim) > now_ns) {
         fx->base_ns = base_ns;
         fx->pttl_ms = claim;
         fx->claim = true;
@@ -227,9 +230,9 @@ static void replied_failure(struct pawli_wait *w, const struct pawli_wait_event 
     w->last_failure = ev->code;
     switch (pawl_result_class(ev->code)) {
     case PAWL_CLASS_UNKNOWN:
-        w->maybe_granted = true;
-        if (w->told) /* the message proves that the attempt joined */
+        if (w->told) /* the message proves that the attempt joined, or an earlier one */
             granted_since(w, w->sent_ns, ev->now_ns, fx);
+        w->maybe_granted = true;
         if (!fx->complete)
             sleep_on(w, ev);
         fx->check_now = false; /* not queued for sure: the next attempt asks */

@@ -105,8 +105,8 @@ void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t 
  * - UNKNOWN sets maybe_granted and is retried (same hold id, so that a grant is recognised) like a
  *   failure, also with once, until the limit.
  * - At the limit: TIMEOUT if the last answer was BUSY and the attempt in flight is younger than
- *   200 ms; EUNKNOWN if an attempt is in flight longer than that or maybe_granted; else the last
- *   failure; ECONNECT if nothing was ever answered.
+ *   200 ms; EUNKNOWN if an attempt is in flight otherwise or maybe_granted; else the last failure;
+ *   ECONNECT if nothing was ever answered.
  * - After a completion other than 0: with an attempt in flight ORPHANED, and its REPLY decides
  *   (granted, BUSY after maybe_granted, or UNKNOWN: CLEANING; clean refusal: finished). With
  *   maybe_granted and none in flight: CLEANING at once. A grant for nobody is cancelled.

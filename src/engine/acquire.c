@@ -27,13 +27,23 @@ void pawli_acquire_fired(struct pawli_timer *timer)
 {
     struct pawli_acquire *a = PAWLI_CONTAINER(timer, struct pawli_acquire, timer);
 
+    struct pawl_client *client = a->call.client;
+
     if (a->line != NULL)
         pawli_line_news(a);
-    step(a, PAWLI_WAIT_TICK, 0, -1);
+    /* At the limit an attempt that still waits for a connection is none. */
+    if (a->wait.state == PAWLI_WAIT_TRYING &&
+        pawli_loop_now_ns(client->loop) >= a->wait.limit_ns &&
+        client->backend->withdraw(client->node, &a->req)) {
+        pawli_client_answered(client);
+        step(a, PAWLI_WAIT_REPLY, PAWL_ECONNECT, -1);
+    } else {
+        step(a, PAWLI_WAIT_TICK, 0, -1);
+    }
 }
 
 /* The reply of an attempt: the grant is taken only if it is not already over, which happens when
- * this process was paused between sending and reading. */
+ * this process was paused between sending and reading, or the machine frozen. */
 static void acquired(struct pawli_request *req)
 {
     struct pawli_acquire *a = PAWLI_CONTAINER(req, struct pawli_acquire, req);
@@ -45,7 +55,8 @@ static void acquired(struct pawli_request *req)
     if (client->stopped)
         return; /* pawli_acquires_drop() ends it */
     if (code == 0 && pawli_valid_until_ns(req->sent_ns, req->lease_ms, answer.pttl_ms) <=
-                         pawli_loop_now_ns(client->loop))
+                         pawli_loop_now_ns(client->loop) +
+                             pawli_clocks_jump_ns(client, req->sent_ns))
         code = PAWL_EUNKNOWN;
     if (code == PAWL_NOT_OWNER)
         code = PAWL_ELATE; /* our own tombstone: this id can never be granted any more */

@@ -2,7 +2,9 @@
 #include "engine/client.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/validity.h"
 #include "engine/acquire.h"
 #include "engine/fork.h"
 #include "engine/hold.h"
@@ -48,10 +50,60 @@ int pawli_client_check(const struct pawl_client *client)
     return 0;
 }
 
+/* ---- clocks ---- */
+
+int64_t pawli_clocks_offset_ns(const struct pawl_client *client)
+{
+    const struct pawli_clock *clock = pawli_loop_clock(client->loop);
+
+    return clock->real_ns(clock) - clock->boot_ns(clock);
+}
+
+/* Before a request is sent, so that a freeze between this and the sending counts as well. */
+static void note_offset(struct pawl_client *client)
+{
+    struct pawli_offsets *offsets = &client->offsets;
+    int64_t offset_ns = pawli_clocks_offset_ns(client);
+    int64_t change_ns = offsets->n == 0 ? INT64_MAX : offset_ns - offsets->offset_ns[offsets->n - 1];
+
+    if (change_ns > -PAWLI_NS_PER_MS && change_ns < PAWLI_NS_PER_MS)
+        return;
+    if (offsets->n == PAWLI_OFFSETS) {
+        offsets->n--;
+        memmove(offsets->at_ns, offsets->at_ns + 1, offsets->n * sizeof *offsets->at_ns);
+        memmove(offsets->offset_ns, offsets->offset_ns + 1,
+                offsets->n * sizeof *offsets->offset_ns);
+    }
+    offsets->at_ns[offsets->n] = pawli_loop_now_ns(client->loop);
+    offsets->offset_ns[offsets->n++] = offset_ns;
+}
+
+/* What was sent before the oldest that is kept is judged by that: it cannot have been larger then
+ * unless the clock was set back meanwhile. */
+int64_t pawli_clocks_offset_at(const struct pawl_client *client, int64_t sent_ns)
+{
+    const struct pawli_offsets *offsets = &client->offsets;
+    unsigned i = offsets->n;
+
+    if (i == 0)
+        return pawli_clocks_offset_ns(client);
+    while (i > 1 && offsets->at_ns[i - 1] > sent_ns)
+        i--;
+    return offsets->offset_ns[i - 1];
+}
+
+int64_t pawli_clocks_jump_ns(const struct pawl_client *client, int64_t sent_ns)
+{
+    int64_t jump_ns = pawli_clocks_offset_ns(client) - pawli_clocks_offset_at(client, sent_ns);
+
+    return jump_ns > PAWLI_JUMP_NS ? jump_ns : 0;
+}
+
 /* ---- requests ---- */
 
 void pawli_client_submit(struct pawl_client *client, struct pawli_request *req)
 {
+    note_offset(client);
     client->n_outstanding++;
     client->backend->submit(client->node, req);
 }

@@ -21,6 +21,15 @@
 
 #define PAWLI_WHO_LEN 64
 
+/* REALTIME - BOOTTIME when requests were sent: the difference tells of a freeze in between that
+ * BOOTTIME did not see. Only changes are kept. */
+#define PAWLI_OFFSETS 16
+struct pawli_offsets {
+    int64_t at_ns[PAWLI_OFFSETS]; /* the latest at n - 1 */
+    int64_t offset_ns[PAWLI_OFFSETS];
+    unsigned n;
+};
+
 struct pawl_client {
     atomic_uint refs;
     unsigned generation; /* see fork.h */
@@ -40,6 +49,7 @@ struct pawl_client {
 
     /* loop only */
     bool node_up;
+    struct pawli_offsets offsets;
     size_t n_outstanding;          /* requests handed to the backend and not answered */
     bool stopped;                  /* the engine has ended: every call is answered ECLOSED */
     struct pawli_map holds;        /* struct pawli_held by key and owner */
@@ -82,6 +92,13 @@ const char *pawli_client_detail(const struct pawl_client *client);
 
 void pawli_client_backoff(struct pawl_client *client, struct pawli_backoff *ret_backoff);
 uint64_t pawli_client_jitter(struct pawl_client *client, uint64_t bound);
+
+/* REALTIME - BOOTTIME now, and as it was when the request was sent whose sent_ns is @sent_ns. */
+int64_t pawli_clocks_offset_ns(const struct pawl_client *client);
+int64_t pawli_clocks_offset_at(const struct pawl_client *client, int64_t sent_ns);
+/* By how much more than BOOTTIME shows has passed since then, if it was so much that the machine
+ * must have been frozen; else 0. */
+int64_t pawli_clocks_jump_ns(const struct pawl_client *client, int64_t sent_ns);
 
 /* The longest that a request can take: to connect, to be answered, and a little. */
 int64_t pawli_client_patience_ns(const struct pawl_client *client);

@@ -27,13 +27,6 @@ void pawli_held_unref(struct pawli_held *held)
     free(held);
 }
 
-int64_t pawli_clocks_offset_ns(const struct pawl_client *client)
-{
-    const struct pawli_clock *clock = pawli_loop_clock(client->loop);
-
-    return clock->real_ns(clock) - clock->boot_ns(clock);
-}
-
 static void publish(struct pawli_held *held)
 {
     const struct pawli_hold *sm = &held->sm;
@@ -50,8 +43,16 @@ static void tell(struct pawli_held *held, enum pawl_event event, int result)
 {
     struct pawli_list *node;
 
-    for (node = held->handles.next; node != &held->handles; node = node->next)
-        pawli_lock_tell(PAWLI_CONTAINER(node, struct pawl_lock, link), event, result);
+    for (node = held->handles.next; node != &held->handles; node = node->next) {
+        struct pawl_lock *lock = PAWLI_CONTAINER(node, struct pawl_lock, link);
+
+        /* A handle that joined while the hold was at risk was not told so. */
+        if (event == PAWL_EVENT_RECOVERED && !lock->at_risk)
+            continue;
+        if (event == PAWL_EVENT_AT_RISK || event == PAWL_EVENT_RECOVERED)
+            lock->at_risk = event == PAWL_EVENT_AT_RISK;
+        pawli_lock_tell(lock, event, result);
+    }
 }
 
 /* Out of the client's tables: nothing finds it any more but its handles. */
@@ -148,6 +149,13 @@ void pawli_held_step(struct pawli_held *held, struct pawli_hold_event *ev)
     pawli_hold_step(&held->sm, ev, &fx);
     apply(held, &fx);
     pawli_held_unref(held);
+}
+
+bool pawli_held_confirmed(struct pawli_held *held, int64_t sent_ns)
+{
+    int64_t offset_ns = pawli_clocks_offset_at(held->client, sent_ns);
+
+    return offset_ns > atomic_exchange(&held->offset_ns, offset_ns);
 }
 
 /* The machine may have been frozen where BOOTTIME did not see it: confirm before believing. */
@@ -301,7 +309,7 @@ static void join(struct pawl_lock *lock, struct pawli_held *held, const struct p
     pawli_list_append(&held->handles, &pawli_lock_ref(lock)->link);
     atomic_store(&lock->state, PAWLI_LOCK_HELD);
     atomic_store(&held->count, grant->count);
-    atomic_store(&held->offset_ns, pawli_clocks_offset_ns(lock->client));
+    atomic_store(&held->offset_ns, pawli_clocks_offset_at(lock->client, grant->base_ns));
 }
 
 int pawli_hold_granted(struct pawl_lock *lock, const struct pawli_grant *grant)
@@ -309,6 +317,7 @@ int pawli_hold_granted(struct pawl_lock *lock, const struct pawli_grant *grant)
     struct pawl_client *client = lock->client;
     struct pawli_held *held = find(client, lock);
     struct pawli_hold_event taken = { .kind = PAWLI_HOLD_REFUSED, .code = PAWL_LOST_TAKEN };
+    bool frozen;
     int rc;
 
     if (pawli_fence_saw(&client->fence, lock->key->slot, grant->token, grant->server_us) < 0)
@@ -326,8 +335,9 @@ int pawli_hold_granted(struct pawl_lock *lock, const struct pawli_grant *grant)
         join(lock, held, grant);
         look(held);
     } else {
+        frozen = pawli_held_confirmed(held, grant->base_ns);
         join(lock, pawli_held_ref(held), grant);
-        changed(held, grant->base_ns, grant->pttl_ms, false);
+        changed(held, grant->base_ns, grant->pttl_ms, frozen);
     }
     return 0;
 }

@@ -84,10 +84,11 @@ void pawli_holds_doubt(struct pawl_client *client);
 void pawli_holds_close(struct pawl_client *client);
 void pawli_holds_drop(struct pawl_client *client);
 
+/* A request that was sent at @sent_ns confirmed the hold. True if the machine may have been frozen
+ * since the confirmation before: what was believed until now is too long. */
+bool pawli_held_confirmed(struct pawli_held *held, int64_t sent_ns);
 /* Feed one event and do what it asks for. */
 void pawli_held_step(struct pawli_held *held, struct pawli_hold_event *ev);
-/* REALTIME - BOOTTIME now. */
-int64_t pawli_clocks_offset_ns(const struct pawl_client *client);
 
 /* Send the renewals that fell due in this turn, many locks in one request. */
 void pawli_renewals_flush(struct pawl_client *client);

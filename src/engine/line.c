@@ -159,6 +159,8 @@ static bool tell(struct check *check, size_t i)
         return false;
     if (check->req.answer.code < 0)
         ev.code = check->req.answer.code;
+    if (ev.code == 0 && pawli_clocks_jump_ns(check->client, ev.sent_ns) > 0)
+        ev.code = PAWL_EUNKNOWN; /* granted, but the machine was frozen since: ask again */
     if (ev.code == 0)
         a->granted_token = named->token;
     pawli_acquire_step(a, &ev);
@@ -398,7 +400,12 @@ void pawli_line_granted(struct pawl_client *client, const char *hold_id, uint64_
     if (a == NULL)
         return; /* forged, or of a place that was given up: the claim ends by itself */
     a->granted_token = token;
-    pawli_acquire_step(a, &ev);
+    if (sent_ns < a->wait.base_ns)
+        sent_ns = a->wait.base_ns;
+    if (a->line != NULL && pawli_clocks_jump_ns(client, sent_ns) > 0)
+        look(a->line); /* the machine was frozen: the claim may be over */
+    else
+        pawli_acquire_step(a, &ev);
 }
 
 void pawli_line_passed_on(struct pawl_client *client, const struct pawli_answer *answer,

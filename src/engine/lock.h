@@ -38,6 +38,7 @@ struct pawl_lock {
     struct pawli_list link;         /* in the hold's handles */
     struct pawli_lock_settings settings;
     bool outermost;
+    bool at_risk;   /* told so, and not withdrawn */
     bool tombstone; /* an attempt of the acquire went unanswered: see release */
 };
 

@@ -178,7 +178,8 @@ void pawli_notify(struct pawli_notifier *n, struct pawli_note *note, enum pawl_e
     }
     switch (event) {
     case PAWL_EVENT_AT_RISK:
-        note->at_risk = true;
+        note->at_risk = !note->recovered;
+        note->recovered = false;
         note->at_risk_result = result;
         break;
     case PAWL_EVENT_RECOVERED:

@@ -131,14 +131,14 @@ static void end(struct pawli_release *r, int result)
 }
 
 /* The store says that it does not know this id. */
-static int not_held(const struct pawli_release *r)
+static int not_held(const struct pawli_release *r, int count)
 {
     int lost = r->held == NULL ? PAWL_NOT_OWNER : pawli_held_lost(r->held);
 
     if (lost != 0)
         return lost;
     if (r->n_sent > 1 && pawli_loop_now_ns(r->call.client->loop) < r->give_up_ns)
-        return pawli_list_empty(&r->held->handles) ? 0 : PAWL_STILL_HELD;
+        return count == 0 ? 0 : PAWL_STILL_HELD;
     return r->n_sent > 1 ? PAWL_LOST_EXPIRED : PAWL_LOST_TAKEN;
 }
 
@@ -155,7 +155,7 @@ static void released(struct pawli_request *req)
     if (code == PAWL_STILL_HELD && r->held != NULL)
         atomic_store(&r->held->count, req->answer.count);
     if (code == PAWL_NOT_OWNER)
-        code = not_held(r);
+        code = not_held(r, req->answer.count);
     if (code == PAWL_EWRONGTYPE)
         code = PAWL_LOST_TAKEN;
     if (code >= 0) {

@@ -48,7 +48,7 @@ void pawli_hold_renewed(struct pawli_held *held, int64_t sent_ns, int code, int6
 
     if (code == 0) {
         ev.kind = PAWLI_HOLD_RENEWED;
-        atomic_store(&held->offset_ns, pawli_clocks_offset_ns(held->client));
+        ev.exact = pawli_held_confirmed(held, sent_ns);
         atomic_store(&held->doubt, false);
     } else if (pawl_is_lost(code)) {
         ev.kind = PAWLI_HOLD_REFUSED;

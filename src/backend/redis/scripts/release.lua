@@ -1,7 +1,7 @@
 -- release, and cancel of a wait that may have been granted: give one hold id back.
 -- KEYS: lock, queue, counter of the slot
 -- ARGV: owner, hold id, tombstone until us (0: none), floor, inbox, entry ('': was not queued)
--- Answer: {0, now or 0, 0} free   {4, now, count} still held   {5, now, 0} this id holds nothing
+-- Answer: {0, now or 0, 0} free   {4, now, count} still held   {5, now, count} this id holds nothing
 --         {-35, now, text} refused, nothing written
 --         Ends in id and token if the lock was handed to another waiter of inbox.
 -- The first write is DEL or HDEL: only so a release goes through at the server's memory limit.
@@ -49,8 +49,10 @@ if h[1] then
     pcall('HSET', K, owner, format('%.0f', count), '@l', format('%.0f', longest))
     code = 4
   end
-elseif queue and entry ~= '' then
-  pcall('ZREM', Q, entry)
+else
+  -- What its owner holds all the same, so that a release sent again can tell.
+  count = tonumber(h[2] or 0) or 0
+  if queue and entry ~= '' then pcall('ZREM', Q, entry) end
 end
 local answer = {code, now, count}
 if id then answer[4], answer[5] = id, format('%.0f', token) end
