@@ -13,7 +13,7 @@ Starts a private redis-server and three pawl-orders on one shared port, submits 
 times at once, and reads the logs: one order made, stock down by one, no two sections at a time.
   --unsafe  three instances without a lock and without a guard: shows the overselling
   --port, --logs  use instances that run already (./dev run) instead
-  --work-ms  how long each section works (20)
+  --work-ms  how long each section works (20; with --unsafe 300, so that slow clients meet too)
 Exit code: 0 as it should be (with --unsafe: it was oversold), 1 not so, 2 could not run.
 TEXT
 }
@@ -26,7 +26,7 @@ fail()
 
 unsafe=''
 requests=20
-work_ms=20
+work_ms=''
 port=''
 logs=''
 while [ $# -gt 0 ]; do
@@ -55,6 +55,11 @@ while [ $# -gt 0 ]; do
 done
 { [ -z "$port" ] && [ -z "$logs" ]; } || { [ -n "$port" ] && [ -n "$logs" ]; } ||
     fail "--port and --logs go together"
+
+if [ -z "$work_ms" ]; then
+    work_ms=20
+    [ -z "$unsafe" ] || work_ms=300
+fi
 
 here=$(cd "$(dirname "$0")" && pwd)
 program=${PAWL_ORDERS:-$here/../../build/bin/pawl-orders}
