@@ -159,6 +159,8 @@ static void run_w1(void)
            percentile_us(&acquires, 99));
     printf("\"rel50\":%.1f,\"rel99\":%.1f}\n", percentile_us(&releases, 50),
            percentile_us(&releases, 99));
+    free(acquires.at);
+    free(releases.at);
 }
 
 /* Hand-over latency: one process holds and releases at known times, the other waits. */
@@ -186,6 +188,7 @@ static void run_w4(bool holder)
     printf("{");
     print_list("t", &at);
     printf("}\n");
+    free(at.at);
 }
 
 /* ---- many workers on one event loop ---- */

@@ -119,18 +119,15 @@ void pawli_call_finish(struct pawli_call *call, int result, struct pawl_lock *lo
 {
     int pending = PAWLI_CALL_PENDING;
 
-    if (atomic_load_explicit(&call->state, memory_order_acquire) == PAWLI_CALL_PENDING) {
-        /* Only the engine comes here, and a caller that abandons writes nothing of these when it
-         * loses the race below; what it wins it overwrites. */
-        call->lock = lock;
-        call->info = info;
-    }
-    if (!atomic_compare_exchange_strong(&call->state, &pending, PAWLI_CALL_DONE)) {
+    if (!atomic_compare_exchange_strong(&call->state, &pending, PAWLI_CALL_ANSWERING)) {
         pawli_lock_discard(lock);
         pawl_lock_info_free(info);
         return;
     }
+    call->lock = lock;
+    call->info = info;
     set_answer(call, result, detail);
+    atomic_store_explicit(&call->state, PAWLI_CALL_DONE, memory_order_release);
     if (call->kind == PAWLI_CALL_SYNC)
         sem_post(&call->answered);
     else if (wants_completion(call))

@@ -17,8 +17,9 @@
 
 enum pawli_call_state {
     PAWLI_CALL_PENDING,
-    PAWLI_CALL_DONE,     /* the engine answered */
-    PAWLI_CALL_ABANDONED /* the caller was answered without the engine: canceled, or it is late */
+    PAWLI_CALL_ANSWERING, /* the engine is writing the answer */
+    PAWLI_CALL_DONE,      /* the engine answered */
+    PAWLI_CALL_ABANDONED  /* the caller was answered without the engine: canceled, or it is late */
 };
 
 enum pawli_call_kind {

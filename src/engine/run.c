@@ -41,7 +41,7 @@ static bool wait_answer(struct pawli_call *call, int64_t limit_ns)
             rc = sem_clockwait(&call->answered, CLOCK_MONOTONIC, &when);
         }
         if (rc == 0)
-            return true;
+            return atomic_load_explicit(&call->state, memory_order_acquire) == PAWLI_CALL_DONE;
         if (errno == ETIMEDOUT && clock->boot_ns(clock) >= limit_ns)
             return false;
     }
