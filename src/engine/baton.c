@@ -19,6 +19,7 @@ int pawli_baton_init(struct pawli_baton *b, struct pawli_loop *loop, bool (*at_r
     b->at_rest = at_rest;
     b->arg = arg;
     b->stood_in_ns = -PAWLI_REST_NS;
+    b->driven_ns = -PAWLI_REST_NS;
     if (pthread_mutex_init(&b->mu, NULL) != 0)
         return PAWL_ESYSTEM;
     pthread_condattr_init(&attr);
@@ -38,10 +39,19 @@ void pawli_baton_done(struct pawli_baton *b)
     pthread_mutex_destroy(&b->mu);
 }
 
+/* Nobody need listen to the sockets now: nothing is under way, or a thread that dispatches
+ * listens, and nobody sleeps who would have to wait for it. */
+static bool is_quiet(const struct pawli_baton *b, int64_t now_ns)
+{
+    if (now_ns - b->driven_ns < PAWLI_REST_NS && b->n_sleepers == 0)
+        return true;
+    return b->at_rest(b->arg);
+}
+
 static bool may_rest(struct pawli_baton *b, int64_t now_ns)
 {
     return now_ns - b->stood_in_ns < PAWLI_REST_NS && !pawli_loop_has_tasks(b->loop) &&
-           pawli_loop_next_timer_ns(b->loop) > now_ns && b->at_rest(b->arg);
+           pawli_loop_next_timer_ns(b->loop) > now_ns && is_quiet(b, now_ns);
 }
 
 /* Sleep with the baton free until the next timer, a poke, or the end of the rest. The condition
@@ -118,6 +128,16 @@ void pawli_baton_poke(struct pawli_baton *b)
     pthread_mutex_unlock(&b->mu);
 }
 
+/* With the mutex held: note that a caller came, and take the baton if it is free. */
+static bool take(struct pawli_baton *b, int64_t now_ns)
+{
+    b->stood_in_ns = now_ns;
+    if (b->holder != PAWLI_BATON_FREE || !b->running || b->stop)
+        return false;
+    b->holder = PAWLI_BATON_CALLER;
+    return true;
+}
+
 bool pawli_baton_take(struct pawli_baton *b)
 {
     int64_t now_ns = pawli_loop_now_ns(b->loop);
@@ -126,10 +146,7 @@ bool pawli_baton_take(struct pawli_baton *b)
 
     pthread_mutex_lock(&b->mu);
     stale = now_ns - b->stood_in_ns > PAWLI_REST_NS / 5;
-    b->stood_in_ns = now_ns;
-    took = b->holder == PAWLI_BATON_FREE && b->running && !b->stop;
-    if (took)
-        b->holder = PAWLI_BATON_CALLER;
+    took = take(b, now_ns);
     pthread_mutex_unlock(&b->mu);
     /* Nobody listened to the sockets for a while: hear first whether they still stand. */
     if (took && stale)
@@ -137,15 +154,38 @@ bool pawli_baton_take(struct pawli_baton *b)
     return took;
 }
 
+bool pawli_baton_take_driven(struct pawli_baton *b)
+{
+    int64_t now_ns = pawli_loop_now_ns(b->loop);
+    bool took;
+
+    pthread_mutex_lock(&b->mu);
+    b->driven_ns = now_ns;
+    took = take(b, now_ns);
+    pthread_mutex_unlock(&b->mu);
+    return took;
+}
+
+void pawli_baton_sleeper(struct pawli_baton *b, bool asleep)
+{
+    pthread_mutex_lock(&b->mu);
+    if (asleep)
+        b->n_sleepers++;
+    else
+        b->n_sleepers--;
+    pthread_mutex_unlock(&b->mu);
+}
+
 void pawli_baton_leave(struct pawli_baton *b)
 {
-    bool rest = b->at_rest(b->arg);
+    int64_t now_ns = pawli_loop_now_ns(b->loop);
     int64_t next_ns = pawli_loop_next_timer_ns(b->loop);
 
     pthread_mutex_lock(&b->mu);
     b->holder = PAWLI_BATON_FREE;
     /* Tasks are looked at under the mutex: who posts later finds the baton free and pokes. */
-    if (!b->resting || !rest || next_ns < b->wakes_ns || pawli_loop_has_tasks(b->loop))
+    if (!b->resting || next_ns < b->wakes_ns || pawli_loop_has_tasks(b->loop) ||
+        !is_quiet(b, now_ns))
         pthread_cond_signal(&b->free);
     pthread_mutex_unlock(&b->mu);
 }

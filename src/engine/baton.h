@@ -2,9 +2,12 @@
  *
  * Waking a sleeping thread is the dearest part of a short call. So a synchronous call that finds
  * the loop at rest takes the baton, sends, sleeps on the socket and reads by itself; the engine
- * thread takes over when the caller leaves something undone. After such calls the engine thread
- * rests on a condition variable instead of the loop, so that the next caller can take the baton;
- * when none came for PAWLI_REST_NS it goes back to the loop, to notice what the sockets say. */
+ * thread takes over when the caller leaves something undone. A thread that runs an event loop of
+ * its own stands in likewise, a moment at each dispatch: it sleeps on the same sockets through the
+ * client's descriptor.
+ * After such calls the engine thread rests on a condition variable instead of the loop, so that
+ * the next caller can take the baton. It wakes for timers, and when no caller came for
+ * PAWLI_REST_NS it goes back to the loop, to hear what the sockets say. */
 #ifndef PAWLI_ENGINE_BATON_H
 #define PAWLI_ENGINE_BATON_H
 
@@ -30,6 +33,8 @@ struct pawli_baton {
     bool resting;        /* the engine thread sleeps until wakes_ns, the baton is free to take */
     int64_t wakes_ns;
     int64_t stood_in_ns; /* when a caller last ran the loop, or wished to */
+    int64_t driven_ns;   /* when a dispatch last did */
+    unsigned n_sleepers; /* callers that wait for somebody else to run the loop */
     bool stop;
     bool running;
 };
@@ -48,6 +53,10 @@ void pawli_baton_poke(struct pawli_baton *b);
 /* Take the baton for a synchronous call: true, and the caller runs the loop until it leaves; false:
  * somebody else runs it, so post and wait. */
 bool pawli_baton_take(struct pawli_baton *b);
+/* The same for a dispatch, whose thread will look at the sockets again. */
+bool pawli_baton_take_driven(struct pawli_baton *b);
+/* A caller that could not take it goes to sleep until its answer, and wakes. */
+void pawli_baton_sleeper(struct pawli_baton *b, bool asleep);
 void pawli_baton_leave(struct pawli_baton *b);
 
 #endif

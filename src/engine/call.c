@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -25,6 +26,13 @@ int pawli_calls_init(struct pawli_calls *calls)
         return PAWL_ESYSTEM;
     }
     return 0;
+}
+
+int pawli_calls_show(struct pawli_calls *calls, int epoll_fd)
+{
+    struct epoll_event ev = { .events = EPOLLIN };
+
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, calls->fd, &ev) == 0 ? 0 : PAWL_ESYSTEM;
 }
 
 void pawli_calls_done(struct pawli_calls *calls)
@@ -188,6 +196,20 @@ bool pawli_calls_dispatch_one(struct pawli_calls *calls)
     return true;
 }
 
+/* Run the loop for a moment if nobody else does: reads what has come, sends what was asked. */
+static void stand_in(struct pawl_client *client)
+{
+    if (!pawli_baton_take_driven(&client->baton))
+        return;
+    pawli_loop_run(client->loop, 0);
+    pawli_baton_leave(&client->baton);
+}
+
+bool pawli_calls_dispatching(const struct pawli_calls *calls)
+{
+    return dispatching_here == calls;
+}
+
 int pawl_client_dispatch(struct pawl_client *client)
 {
     int n = 0;
@@ -195,13 +217,19 @@ int pawl_client_dispatch(struct pawl_client *client)
 
     if (rc < 0)
         return rc;
-    if (dispatching_here == &client->calls)
+    if (pawli_calls_dispatching(&client->calls))
         return 0;
+    stand_in(client);
     dispatching_here = &client->calls;
     /* Completions may ask for more; stop after a bound so that the caller's loop gets its turn. */
     while (n < 10000 && pawli_calls_dispatch_one(&client->calls))
         n++;
     dispatching_here = NULL;
+    /* What completions asked for goes out now, in one write. */
+    if (pawli_loop_has_tasks(client->loop)) {
+        stand_in(client);
+        pawli_baton_poke(&client->baton);
+    }
     return n;
 }
 
@@ -209,7 +237,7 @@ int pawl_client_fd(const struct pawl_client *client)
 {
     int rc = pawli_client_check(client);
 
-    return rc < 0 ? rc : client->calls.fd;
+    return rc < 0 ? rc : pawli_loop_fd(client->loop);
 }
 
 int pawl_cancel(struct pawl_client *client, uint64_t id)

@@ -66,6 +66,8 @@ struct pawli_calls {
 
 int pawli_calls_init(struct pawli_calls *calls);
 void pawli_calls_done(struct pawli_calls *calls);
+/* Make @epoll_fd readable while answers wait. 0 or PAWL_ESYSTEM. */
+int pawli_calls_show(struct pawli_calls *calls, int epoll_fd);
 
 /* One reference, the engine's. @client gets one that lasts as long as the call. */
 int pawli_call_init(struct pawli_call *call, struct pawl_client *client, enum pawli_call_kind kind,
@@ -86,6 +88,8 @@ bool pawli_call_abandon(struct pawli_call *call, int result);
 
 /* Run one completion; false if none waits. */
 bool pawli_calls_dispatch_one(struct pawli_calls *calls);
+/* Is this thread inside pawl_client_dispatch() of that client? */
+bool pawli_calls_dispatching(const struct pawli_calls *calls);
 
 /* Drop the client's reference that an ended call holds; calls a user's lock free for a grant that
  * nobody took. Implemented beside the lock: */

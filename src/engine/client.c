@@ -223,7 +223,9 @@ void pawli_client_posted(void *arg)
 {
     struct pawl_client *client = arg;
 
-    pawli_baton_poke(&client->baton);
+    /* A dispatch that is under way on this thread sees to what its completions ask for. */
+    if (!pawli_calls_dispatching(&client->calls))
+        pawli_baton_poke(&client->baton);
 }
 
 bool pawli_client_at_rest(void *arg)

@@ -51,6 +51,10 @@ static int make_parts(struct pawl_client *client)
     rc = pawli_calls_init(&client->calls);
     if (rc < 0)
         goto fail_baton;
+    /* Who waits for completions sleeps on the sockets too, and so can stand in. */
+    rc = pawli_calls_show(&client->calls, pawli_loop_fd(client->loop));
+    if (rc < 0)
+        goto fail_calls;
     rc = pawli_notifier_init(&client->notifier, client->opts.log, client->opts.log_arg,
                              client->opts.log_level);
     if (rc < 0)

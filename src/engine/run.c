@@ -89,8 +89,10 @@ int pawli_client_run(struct pawli_call *call, int64_t limit_ns, int late,
     if (pawli_baton_take(&client->baton)) {
         answered = stand_in(call, until_ns);
     } else {
+        pawli_baton_sleeper(&client->baton, true);
         pawli_client_post(client, &call->start);
         answered = wait_answer(call, until_ns);
+        pawli_baton_sleeper(&client->baton, false);
     }
     if (!answered && pawli_call_abandon(call, late)) {
         if (call->cancel.run != NULL) {

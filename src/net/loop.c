@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 struct pawli_loop {
     const struct pawli_clock *clock;
     struct event_base *base;
+    int outer_fd; /* epoll: what is watched, for threads that do not sleep in the loop */
     struct pawli_timers timers;
     size_t n_reserved;
     int64_t armed_ns; /* when the timerfd fires; PAWLI_NEVER: it does not */
@@ -101,6 +103,7 @@ int pawli_loop_new(const struct pawli_clock *clock, struct pawli_loop **ret_loop
         return PAWL_ENOMEM;
     loop->clock = clock;
     loop->armed_ns = PAWLI_NEVER;
+    loop->outer_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->timer_watch.fd = -1;
     loop->wake_watch.fd = -1;
     pawli_timers_init(&loop->timers);
@@ -110,7 +113,7 @@ int pawli_loop_new(const struct pawli_clock *clock, struct pawli_loop **ret_loop
         return PAWL_ESYSTEM;
     }
     loop->base = make_base();
-    rc = loop->base == NULL ? PAWL_ESYSTEM : open_own_descriptors(loop);
+    rc = loop->base == NULL || loop->outer_fd < 0 ? PAWL_ESYSTEM : open_own_descriptors(loop);
     if (rc < 0) {
         pawli_loop_free(loop);
         return rc;
@@ -129,6 +132,8 @@ void pawli_loop_free(struct pawli_loop *loop)
         close(loop->timer_watch.fd);
     if (loop->wake_watch.fd >= 0)
         close(loop->wake_watch.fd);
+    if (loop->outer_fd >= 0)
+        close(loop->outer_fd);
     if (loop->base != NULL)
         event_base_free(loop->base);
     pawli_timers_done(&loop->timers);
@@ -170,6 +175,25 @@ static short event_flags(unsigned what)
     return (short)flags;
 }
 
+/* The loop's own descriptors matter only to who sleeps in it. */
+static bool is_outside(const struct pawli_watch *watch)
+{
+    return watch != &watch->loop->timer_watch && watch != &watch->loop->wake_watch;
+}
+
+static bool watch_outside(const struct pawli_watch *watch)
+{
+    struct epoll_event ev = { 0 };
+
+    if (!is_outside(watch))
+        return true;
+    if ((watch->what & PAWLI_IN) != 0)
+        ev.events |= EPOLLIN;
+    if ((watch->what & PAWLI_OUT) != 0)
+        ev.events |= EPOLLOUT;
+    return epoll_ctl(watch->loop->outer_fd, EPOLL_CTL_ADD, watch->fd, &ev) == 0;
+}
+
 int pawli_loop_watch(struct pawli_loop *loop, struct pawli_watch *watch, int fd, unsigned what)
 {
     if (watch->event != NULL && watch->fd == fd && watch->what == what)
@@ -181,7 +205,7 @@ int pawli_loop_watch(struct pawli_loop *loop, struct pawli_watch *watch, int fd,
     watch->event = event_new(loop->base, fd, event_flags(what), event_ready, watch);
     if (watch->event == NULL)
         return PAWL_ENOMEM;
-    if (event_add(watch->event, NULL) != 0) {
+    if (event_add(watch->event, NULL) != 0 || !watch_outside(watch)) {
         pawli_loop_unwatch(watch);
         return PAWL_ESYSTEM;
     }
@@ -194,6 +218,13 @@ void pawli_loop_unwatch(struct pawli_watch *watch)
         return;
     event_free(watch->event);
     watch->event = NULL;
+    if (is_outside(watch))
+        (void)epoll_ctl(watch->loop->outer_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+}
+
+int pawli_loop_fd(const struct pawli_loop *loop)
+{
+    return loop->outer_fd;
 }
 
 int pawli_loop_timer_reserve(struct pawli_loop *loop)

@@ -68,6 +68,10 @@ void pawli_loop_run(struct pawli_loop *loop, int64_t until_ns);
 /* When the earliest timer fires; PAWLI_NEVER. */
 int64_t pawli_loop_next_timer_ns(const struct pawli_loop *loop);
 
+/* A descriptor that is readable while a watched one is ready, for a thread that waits elsewhere and
+ * then runs the loop with @until_ns 0. More may be added to it with EPOLL_CTL_ADD. */
+int pawli_loop_fd(const struct pawli_loop *loop);
+
 /* Called in the posting thread after each pawli_loop_post(): wakes a loop that nobody runs. */
 void pawli_loop_on_post(struct pawli_loop *loop, void (*posted)(void *arg), void *arg);
 
