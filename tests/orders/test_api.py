@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every answer of the API to well-formed HTTP."""
 import json
+import time
 
 import harness
 
@@ -68,7 +69,10 @@ class Submit(harness.Case):
         two = self.instance("--wait-ms", "300")
         self.redis.command("HSET", "order:7", "somebody", 1)
         self.redis.command("PEXPIRE", "order:7", 60000)
+        begun = time.monotonic()
         answer = two.submit("7")
+        self.assertGreater(time.monotonic() - begun, 0.29)
+        self.assertLess(time.monotonic() - begun, 1.5)
         self.assert_problem(answer, 409, "order_in_progress")
         self.assertEqual(answer.json["message"], "当前订单正在处理中，请勿重复提交")
         self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)

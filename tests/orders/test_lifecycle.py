@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""The lock's life follows the work: hang-ups, TERM, pauses, losses, deaths."""
+"""The lock's life follows the work: hang-ups, TERM, pauses, losses, deaths.
+
+PAWL_TEST_KILLED_ORDERS sets how many orders are submitted while instances are killed."""
 import json
+import os
 import random
 import signal
 import socket
@@ -9,6 +12,8 @@ import threading
 import time
 
 import harness
+
+KILLED_ORDERS = int(os.environ.get("PAWL_TEST_KILLED_ORDERS", "60"))
 
 
 def post_bytes(order):
@@ -226,7 +231,7 @@ class Death(Base):
         one = self.instance("--lease-ms", "300", "--work-ms", "5", "--wait-ms", "3000",
                             "--stock", "default=1000")
         two = self.instance("--lease-ms", "300", "--work-ms", "5", "--wait-ms", "3000")
-        orders = [f"k{i}" for i in range(60)]
+        orders = [f"k{i}" for i in range(KILLED_ORDERS)]
         done = {}
 
         def customer(mine):
@@ -242,7 +247,7 @@ class Death(Base):
         threads = [threading.Thread(target=customer, args=(orders[i::6],)) for i in range(6)]
         for thread in threads:
             thread.start()
-        for _ in range(8):
+        for _ in range(KILLED_ORDERS // 8):
             time.sleep(dice.random() * 0.25)
             victim = dice.choice((one, two))
             victim.kill()
