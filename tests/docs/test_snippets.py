@@ -255,6 +255,18 @@ def test_fence_sql():
           f"{len(shipped)} shipped, {len(shown)} shown")
 
 
+def test_scripts():
+    """Each script has its section in the protocol, and no other does."""
+    folder = os.path.join(SOURCE, "src/backend/redis/scripts")
+    scripts = {name[:-len(".lua")] for name in os.listdir(folder)
+               if name.endswith(".lua") and not name.endswith(".inc.lua")}
+    text = read("docs/protocol.md").split("\n## Scripts\n")[1].split("\n## ")[0]
+    sections = {name for heading in re.findall(r"^### (.+)$", text, re.M)
+                for name in heading.split(", ")}
+    check("a section for each script",
+          "" if scripts == sections else f"these differ: {sorted(scripts ^ sections)}")
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="pawl-docs.")
     redis = Redis(folder)
@@ -267,6 +279,7 @@ def main():
         for english, chinese in PAIRS:
             test_pair(english, chinese)
         test_fence_sql()
+        test_scripts()
     finally:
         redis.stop()
         shutil.rmtree(folder)
