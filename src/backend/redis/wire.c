@@ -1,8 +1,6 @@
 /* See wire.h. Lengths are formatted by hand: hiredis 0.14 takes them as int. */
 #include "backend/redis/wire.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +12,28 @@ static void append(struct pawli_command *cmd, const void *data, size_t len)
         cmd->rc = pawli_buf_append(cmd->buf, data, len);
 }
 
+/* Decimal digits of @number, ending before @end; returns where they begin. A tenth of the time of
+ * snprintf(), which was an eighth of the cost of renewing many locks. */
+static char *digits(uint64_t number, char *end)
+{
+    do {
+        *--end = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return end;
+}
+
 static void append_head(struct pawli_command *cmd, char mark, size_t n)
 {
     char head[32];
-    int len = snprintf(head, sizeof head, "%c%zu\r\n", mark, n);
+    char *end = head + sizeof head;
+    char *begin;
 
-    append(cmd, head, (size_t)len);
+    *--end = '\n';
+    *--end = '\r';
+    begin = digits(n, end);
+    *--begin = mark;
+    append(cmd, begin, (size_t)(head + sizeof head - begin));
 }
 
 void pawli_command_begin(struct pawli_command *cmd, struct pawli_buf *buf, size_t n_args)
@@ -45,9 +59,13 @@ void pawli_command_text(struct pawli_command *cmd, const char *text)
 void pawli_command_int(struct pawli_command *cmd, int64_t number)
 {
     char text[24];
-    int len = snprintf(text, sizeof text, "%" PRId64, number);
+    char *end = text + sizeof text;
+    uint64_t size = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char *begin = digits(size, end);
 
-    pawli_command_arg(cmd, text, (size_t)len);
+    if (number < 0)
+        *--begin = '-';
+    pawli_command_arg(cmd, begin, (size_t)(end - begin));
 }
 
 int pawli_command_end(struct pawli_command *cmd)
