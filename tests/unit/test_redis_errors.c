@@ -98,8 +98,7 @@ static void caught_errors_tell_the_truth(void **state)
     static const struct row rows[] = {
         { "OOM command not allowed when used memory > 'maxmemory'.", PAWL_EOOM },
         { "-OOM command not allowed when used memory > 'maxmemory'.\r\n", PAWL_EOOM },
-        { "ERR The user executing the script can't run this command or subcommand",
-          PAWL_ENOPERM },
+        { "ERR The user executing the script can't run this command or subcommand", PAWL_ENOPERM },
         { "The user executing the script can't run this command or subcommand", PAWL_ENOPERM },
         { "READONLY You can't write against a read only replica.", PAWL_EREADONLY },
         { "WRONGTYPE Operation against a key", PAWL_EWRONGTYPE },

@@ -238,13 +238,13 @@ static void malformed_answers_end_the_connection(void **state)
         "*0\r\n",
         "*1\r\n:0\r\n",
         "*2\r\n:0\r\n:1\r\n",
-        "*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n",                      /* token 0 */
-        "*5\r\n:0\r\n:1\r\n:9007199254740992\r\n:1\r\n:1\r\n",       /* token 2^53 */
-        "*5\r\n:0\r\n:1\r\n:7\r\n:0\r\n:1\r\n",                      /* count 0 */
-        "*5\r\n:0\r\n:1\r\n:7\r\n:1\r\n:-5\r\n",                     /* remaining below 0 */
-        "*5\r\n:0\r\n:1\r\n$1\r\n7\r\n:1\r\n:5\r\n",                 /* text for a number */
-        "*2\r\n:-77\r\n:1\r\n",                                      /* no such code */
-        "*3\r\n:-35\r\n:1\r\n:1\r\n",                                /* no text */
+        "*5\r\n:0\r\n:1\r\n:0\r\n:1\r\n:1\r\n", /* token 0 */
+        "*5\r\n:0\r\n:1\r\n:9007199254740992\r\n:1\r\n:1\r\n", /* token 2^53 */
+        "*5\r\n:0\r\n:1\r\n:7\r\n:0\r\n:1\r\n", /* count 0 */
+        "*5\r\n:0\r\n:1\r\n:7\r\n:1\r\n:-5\r\n", /* remaining below 0 */
+        "*5\r\n:0\r\n:1\r\n$1\r\n7\r\n:1\r\n:5\r\n", /* text for a number */
+        "*2\r\n:-77\r\n:1\r\n", /* no such code */
+        "*3\r\n:-35\r\n:1\r\n:1\r\n", /* no text */
         "*1000000000\r\n",
         "*2147483647\r\n",
         "$2147483647\r\nxx",
@@ -539,8 +539,7 @@ static void requests_of_one_turn_go_out_together(void **state)
     (void)state;
     open_ready(&fx, &peer);
     for (int i = 0; i < 8; i++)
-        pawli_backend_redis.submit(fx.node,
-                                   &call_init(&call[i], PAWLI_OP_ACQUIRE, key, ID1)->req);
+        pawli_backend_redis.submit(fx.node, &call_init(&call[i], PAWLI_OP_ACQUIRE, key, ID1)->req);
     UNTIL(&fx, peer_heard(&peer, ID1));
     for (int i = 0; i < 8; i++)
         peer_say(&peer, i % 2 == 0 ? granted : "*3\r\n:1\r\n:1764428521200000\r\n:500\r\n");

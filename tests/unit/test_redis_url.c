@@ -88,8 +88,7 @@ static void what_is_wrong_is_named(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         detail[0] = '\0';
-        assert_int_equal(pawli_redis_url_parse(bad[i][0], &url, detail, sizeof detail),
-                         PAWL_EURL);
+        assert_int_equal(pawli_redis_url_parse(bad[i][0], &url, detail, sizeof detail), PAWL_EURL);
         if (strstr(detail, bad[i][1]) == NULL || detail[0] == '\0')
             fail_msg("%s: %s", bad[i][0], detail);
         assert_null(strstr(detail, "geheim"));
