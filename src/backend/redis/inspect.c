@@ -112,7 +112,7 @@ static void split_who(const redisReply *value, struct who *ret_who)
 
 static void read_who(struct info *info, const redisReply *value)
 {
-    struct who who;
+    struct who who = { .pid = NULL };
 
     split_who(value, &who);
     copy_printable(info->host, who.text, strlen(who.text));
@@ -200,7 +200,7 @@ static int read_waiters(struct info *info, const redisReply *array, int64_t now_
     for (size_t i = 0; i < n; i++) {
         struct pawl_waiter_info *waiter = &info->waiters[i];
         struct waiter_texts *texts = &info->texts[i];
-        struct who who;
+        struct who who = { .pid = NULL };
 
         if (!is(array, 3 * i + 1, REDIS_REPLY_STRING) ||
             !is(array, 3 * i + 2, REDIS_REPLY_STRING) || !is(array, 3 * i + 3, REDIS_REPLY_STRING))

@@ -1,7 +1,7 @@
 -- release, and cancel of a wait that may have been granted: give one hold id back.
 -- KEYS: lock, queue, counter of the slot
 -- ARGV: owner, hold id, tombstone until us (0: none), floor, inbox, entry ('': was not queued)
--- Answer: {0, now or 0, 0} free   {4, now, count} still held   {5, now, count} this id holds nothing
+-- Answer: {0, now or 0, 0} free   {4, now, count} still held   {5, now, count} not held by this id
 --         {-35, now, text} refused, nothing written
 --         Ends in id and token if the lock was handed to another waiter of inbox.
 -- The first write is DEL or HDEL: only so a release goes through at the server's memory limit.
