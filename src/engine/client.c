@@ -64,7 +64,8 @@ static void note_offset(struct pawl_client *client)
 {
     struct pawli_offsets *offsets = &client->offsets;
     int64_t offset_ns = pawli_clocks_offset_ns(client);
-    int64_t change_ns = offsets->n == 0 ? INT64_MAX : offset_ns - offsets->offset_ns[offsets->n - 1];
+    int64_t change_ns =
+        offsets->n == 0 ? INT64_MAX : offset_ns - offsets->offset_ns[offsets->n - 1];
 
     if (change_ns > -PAWLI_NS_PER_MS && change_ns < PAWLI_NS_PER_MS)
         return;
