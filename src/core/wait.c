@@ -141,8 +141,8 @@ static int64_t claim_ms(const struct pawli_wait *w)
 }
 
 /* The lock was handed to us at some moment after @base_ns: believe, or ask first. If an earlier
- * attempt under this id was not answered, it may have joined before, been handed the lock and missed
- * it, and its message be late: then @base_ns says nothing of the grant that is told. */
+ * attempt under this id was not answered, it may have joined before, been handed the lock and
+ * missed it, and its message be late: then @base_ns says nothing of the grant that is told. */
 static void granted_since(struct pawli_wait *w, int64_t base_ns, int64_t now_ns,
                           struct pawli_wait_effects *fx)
 {

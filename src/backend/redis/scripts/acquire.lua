@@ -24,6 +24,7 @@ local ms = math.floor(now / 1000)
 local n = call('EXISTS', K, Q)
 if n > 0 then
   -- Not in the usual case, so that it does not pay for making the functions.
+  --@include tidy
   --@include hand_over
 
   -- Busy: take a place in the queue, if one is wanted.

@@ -11,6 +11,7 @@ local call, pcall, format = redis.call, redis.pcall, string.format
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local ms = math.floor(now / 1000)
+--@include tidy
 --@include hand_over
 local kind = call('TYPE', K).ok
 if kind ~= 'none' and kind ~= 'hash' and kind ~= 'string' then return {-8, now} end

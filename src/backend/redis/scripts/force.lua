@@ -7,6 +7,7 @@ local K, want, at_once = KEYS[1], ARGV[1], ARGV[2] == '1'
 local pcall = redis.pcall
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+--@include tidy
 --@include hand_over
 local kind = redis.call('TYPE', K).ok
 if kind == 'none' then return {6, now} end

@@ -64,7 +64,10 @@ local function hand_over(K, Q, F, now, floor, mine)
       dead = dead + 1
     end
     if #gone > 0 then call('ZREM', Q, unpack(gone)) end
-    if last then return false, false end
+    if last then
+      tidy(Q)
+      return false, false
+    end
   end
   return false, true
 end

@@ -1,7 +1,8 @@
 -- release, and cancel of a wait that may have been granted: give one hold id back.
 -- KEYS: lock, queue, counter of the slot
 -- ARGV: owner, hold id, tombstone until us (0: none), floor, inbox, entry ('': was not queued)
--- Answer: {0, now or 0, 0} free   {4, now, count} still held   {5, now, count} not held by this id
+-- Answer: {0, now or 0, 0} free   {4, now, count} still held
+--         {5, now, count} not held by this id, but so often by its owner
 --         {-35, now, text} refused, nothing written
 --         Ends in id and token if the lock was handed to another waiter of inbox.
 -- The first write is DEL or HDEL: only so a release goes through at the server's memory limit.
@@ -39,6 +40,7 @@ if h[1] then
     if not last then pcall('DEL', K) end
     code = 0
     if queue then
+      --@include tidy
       --@include hand_over
       id, token = hand_over(K, Q, KEYS[3], now, tonumber(ARGV[4]) or 0, ARGV[5])
     end
@@ -52,7 +54,10 @@ if h[1] then
 else
   -- What its owner holds all the same, so that a release sent again can tell.
   count = tonumber(h[2] or 0) or 0
-  if queue and entry ~= '' then pcall('ZREM', Q, entry) end
+  if queue and entry ~= '' and pcall('ZREM', Q, entry) == 1 then
+    --@include tidy
+    tidy(Q)
+  end
 end
 local answer = {code, now, count}
 if id then answer[4], answer[5] = id, format('%.0f', token) end

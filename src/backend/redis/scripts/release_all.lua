@@ -5,6 +5,7 @@
 local K = KEYS[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+--@include tidy
 --@include hand_over
 local h = redis.pcall('HMGET', K, ARGV[1], '@t')
 if h.err and not string.find(h.err, 'WRONGTYPE', 1, true) then return {-35, now, h.err} end
