@@ -60,7 +60,11 @@ static int64_t max_hold_over_ns(const struct pawli_hold *h)
 
 static int64_t valid_until(const struct pawli_hold *h, int64_t sent_ns, int64_t pttl_ms)
 {
-    return earlier(pawli_valid_until_ns(sent_ns, h->lease_ms, pttl_ms), max_hold_over_ns(h));
+    int64_t until_ns = pawli_valid_until_ns(sent_ns, h->lease_ms, pttl_ms);
+
+    if (sent_ns < h->short_sent_ns)
+        until_ns = earlier(until_ns, h->short_until_ns);
+    return earlier(until_ns, max_hold_over_ns(h));
 }
 
 /* A third of the lease, less up to a tenth of that, so that holds of one start drift apart. */
@@ -180,6 +184,19 @@ static void doubted(struct pawli_hold *h, int64_t now_ns)
         h->confirm = true;
     else if (asks(h))
         h->renew_at_ns = now_ns;
+}
+
+static void shortened(struct pawli_hold *h, const struct pawli_hold_event *ev)
+{
+    int64_t third_ns = ev->lease_ms * PAWLI_NS_PER_MS / 3;
+
+    assert(ev->lease_ms > 0);
+    h->short_sent_ns = ev->now_ns;
+    h->short_until_ns = pawli_valid_until_ns(ev->now_ns, ev->lease_ms, ev->lease_ms);
+    h->valid_until_ns = earlier(h->valid_until_ns, h->short_until_ns);
+    /* Should it fail, a renewal brings back what was. */
+    if (asks(h))
+        h->renew_at_ns = earlier(h->renew_at_ns, pawli_after(ev->now_ns, third_ns));
 }
 
 static void changed(struct pawli_hold *h, const struct pawli_hold_event *ev)
@@ -308,6 +325,9 @@ static void take(struct pawli_hold *h, const struct pawli_hold_event *ev,
         break;
     case PAWLI_HOLD_CHANGED:
         changed(h, ev);
+        break;
+    case PAWLI_HOLD_SHORTENED:
+        shortened(h, ev);
         break;
     case PAWLI_HOLD_RELEASE:
         move(h, PAWLI_HOLD_RELEASING);

@@ -27,6 +27,7 @@ enum pawli_hold_event_kind {
     PAWLI_HOLD_DOUBT,     /* a clock jumped: renew at once */
     PAWLI_HOLD_CHANGED,   /* lease_ms, renew: after a re-entry, a partial release or an extend;
                              sent_ns and pttl_ms as with RENEWED; shorter: the lease may shrink */
+    PAWLI_HOLD_SHORTENED, /* an extend to a shorter lease is sent now: lease_ms */
     PAWLI_HOLD_RELEASE,   /* the release of the last handle begins */
     PAWLI_HOLD_LOST       /* the caller's thread noticed the loss: code */
 };
@@ -61,6 +62,8 @@ struct pawli_hold {
     int64_t grace_ms;        /* already at most a third of the first lease */
     int64_t valid_until_ns;  /* only moves forward, but for an extend to a shorter lease */
     int64_t max_end_ns;      /* PAWLI_NEVER: none */
+    int64_t short_sent_ns;   /* of the last extend to a shorter lease; 0: none */
+    int64_t short_until_ns;  /* what was sent before it confirms no longer than this */
     int64_t renew_at_ns;     /* PAWLI_NEVER: renewal is off */
     int64_t last_renewed_ns; /* sent_ns of the last success */
     int64_t asked_ns;        /* when the renewal in flight was asked for */
@@ -105,6 +108,8 @@ void pawli_hold_claimed(struct pawli_hold *h, int64_t now_ns);
  * - REFUSED: lost with its code. Exactly one tell_lost per hold; nothing is told after it. Late
  *   replies of an ended hold do nothing. LOST from the caller's thread is told like any other.
  * - RELEASE: RELEASING; no renewal, nothing told any more.
+ * - SHORTENED: from now on the end of the shorter lease counts if it is earlier, and a confirmation
+ *   that was sent before does not move it; the store may run the extend at any time.
  * - CHANGED: larger lease or renew on takes effect; with shorter, valid_until becomes the new
  *   lease's even if earlier. */
 void pawli_hold_step(struct pawli_hold *h, const struct pawli_hold_event *ev,

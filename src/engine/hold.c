@@ -379,6 +379,21 @@ void pawli_hold_extended(struct pawl_lock *lock, int64_t sent_ns, int64_t lease_
         changed(lock->held, sent_ns, pttl_ms, shorter);
 }
 
+void pawli_hold_shortening(struct pawl_lock *lock, int64_t lease_ms)
+{
+    struct pawli_hold_event ev = { .kind = PAWLI_HOLD_SHORTENED, .lease_ms = lease_ms };
+
+    if (!pawli_list_empty(&lock->held->link) && lease_ms < lock->held->sm.lease_ms)
+        pawli_held_step(lock->held, &ev);
+}
+
+void pawli_hold_shortened(struct pawl_lock *lock, int64_t lease_ms)
+{
+    lock->settings.lease_ms = lease_ms;
+    if (!pawli_list_empty(&lock->held->link) && !pawli_list_empty(&lock->held->handles))
+        changed(lock->held, 0, 0, false);
+}
+
 static void step_all(struct pawl_client *client, enum pawli_hold_event_kind kind)
 {
     struct pawli_list *node = client->all_holds.next;

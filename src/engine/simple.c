@@ -37,7 +37,7 @@ static void extended(const struct simple *s)
         pawli_hold_extended(s->lock, req->sent_ns, req->lease_ms, req->answer.pttl_ms);
     else if (pawl_result_class(code) == PAWL_CLASS_UNKNOWN &&
              req->lease_ms < s->lock->settings.lease_ms)
-        pawli_hold_extended(s->lock, req->sent_ns, req->lease_ms, req->lease_ms);
+        pawli_hold_shortened(s->lock, req->lease_ms);
 }
 
 static void done(struct pawli_request *req)
@@ -62,8 +62,11 @@ static void start(struct pawli_task *task)
     struct pawl_client *client = s->call.client;
     int result = client->stopped ? PAWL_ECLOSED : 0;
 
-    if (result == 0 && s->req.op == PAWLI_OP_EXTEND)
+    if (result == 0 && s->req.op == PAWLI_OP_EXTEND) {
         result = pawli_held_lost(s->lock->held);
+        if (result == 0)
+            pawli_hold_shortening(s->lock, s->req.lease_ms);
+    }
     if (result != 0) {
         pawli_call_finish(&s->call, result, NULL, NULL, pawl_result_text(result));
         pawli_call_unref(&s->call);

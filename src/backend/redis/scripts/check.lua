@@ -25,6 +25,16 @@ if call('EXISTS', Q) == 1 then
     if id then kind = 'hash' end
   end
 end
+if kind == 'hash' then
+  -- PERSIST, or a clock stepped back: waiters only ask here, so here it ends (see acquire).
+  local h, left = call('HMGET', K, '@l', '@e', '@t'), call('PTTL', K)
+  local longest, last = tonumber(h[1]), tonumber(h[2]) or 0
+  if h[3] and longest and (left < 0 or left > longest) then
+    if last > 0 then longest = math.min(longest, math.max(last - ms, 1)) end
+    local r = pcall('PEXPIRE', K, format('%.0f', longest))
+    if type(r) == 'table' then return {-35, now, r.err} end
+  end
+end
 local answer, n = {0, now, 0, 0}, 4
 local finish
 for i = 3, #ARGV, 4 do
