@@ -281,8 +281,8 @@ static void usage_denied_and_a_full_queue_complete_at_once(void **state)
 
 static void a_passing_failure_ends_a_single_try_and_is_retried_otherwise(void **state)
 {
-    static const int codes[] = { PAWL_ELOADING, PAWL_EOOM,     PAWL_EQUEUEFULL,
-                                 PAWL_ECONNECT, PAWL_ERESOLVE, PAWL_ENOMEM };
+    static const int codes[] = { PAWL_ELOADING, PAWL_EOOM, PAWL_ECONNECT, PAWL_ERESOLVE,
+                                 PAWL_ENOMEM };
     struct run r;
 
     (void)state;
@@ -297,6 +297,16 @@ static void a_passing_failure_ends_a_single_try_and_is_retried_otherwise(void **
         wake(&r);
         tries(&r);
     }
+}
+
+static void a_full_queue_is_told_at_once(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r, false);
+    reply(&r, PAWL_EQUEUEFULL);
+    ends(&r, PAWL_EQUEUEFULL);
 }
 
 static void up_ends_a_sleep_that_follows_a_failure(void **state)
@@ -714,6 +724,7 @@ int main(void)
         cmocka_unit_test(late_after_the_limit_is_not_retried),
         cmocka_unit_test(usage_denied_and_a_full_queue_complete_at_once),
         cmocka_unit_test(a_passing_failure_ends_a_single_try_and_is_retried_otherwise),
+        cmocka_unit_test(a_full_queue_is_told_at_once),
         cmocka_unit_test(up_ends_a_sleep_that_follows_a_failure),
         cmocka_unit_test(up_does_not_end_a_sleep_that_follows_busy),
         cmocka_unit_test(unknown_is_retried_also_by_a_single_try),
