@@ -1,29 +1,26 @@
 -- acquire: grant a lock, let its owner in again, queue for it, or say for how long it is held.
 -- KEYS: lock, queue, counter of the slot
 -- ARGV: owner, hold id, lease ms, span ms (0: no latest end), not_after us, floor, who,
---       inbox ('': do not queue), entry, ticket (0: a new one), barge (1 or 0)
+--       and only to queue or to barge: inbox ('': do not queue), entry, ticket (0: a new one),
+--       barge (1 or 0)
 -- Answer: {0, now us, token, count, remaining ms}   {1 busy, now, remaining ms (-1: no expiry)}
 --         {100 queued, now, remaining ms, ticket}   {-34, now} the queue is full
 --         {5, now} a tombstone refused it           {-33, now} arrived after not_after
 --         {-8, now} not a lock   {-1, now} bad arguments   {-35, now, text} nothing written
 --         Answers 1 and 100 end in id and token if the lock was handed to another waiter of inbox.
 local K, Q, F = KEYS[1], KEYS[2], KEYS[3]
-local owner, field = ARGV[1], '@h' .. ARGV[2]
-local lease, span = tonumber(ARGV[3]), tonumber(ARGV[4])
-local not_after, floor, who = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
-local inbox, entry, ticket = ARGV[8], ARGV[9], tonumber(ARGV[10])
-local time = redis.call('TIME')
+local call, pcall, format, sub = redis.call, redis.pcall, string.format, string.sub
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-if not (lease and span and not_after and floor and who and F and ARGV[11] and lease >= 1) then
-  return {-1, now}
-end
-if now > not_after then return {-33, now} end
+local lease, span, floor = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[6])
+if not (lease and span and floor and ARGV[7] and lease >= 1) then return {-1, now} end
+if now > (tonumber(ARGV[5]) or 0) then return {-33, now} end
 
-local call, pcall, format = redis.call, redis.pcall, string.format
-local ms = math.floor(now / 1000)
 local n = call('EXISTS', K, Q)
 if n > 0 then
-  -- Not in the usual case, so that it does not pay for making the functions.
+  -- Not in the usual case, which shall not pay for making the functions.
+  local owner, field, ms = ARGV[1], '@h' .. ARGV[2], math.floor(now / 1000)
+  local inbox, entry, ticket = ARGV[8] or '', ARGV[9] or '', tonumber(ARGV[10] or 0) or 0
   --@include tidy
   --@include hand_over
 
@@ -113,32 +110,34 @@ if n > 0 then
   if entry ~= '' then call('ZREM', Q, entry) end
 end
 
--- Free: mint max(last + 1, now, floor). One command unless the counter is ahead of the clock.
-local token = now
-if floor > token and floor <= now + 86400000000 then token = floor end
-local text = format('%.0f', token)
+-- Free: mint max(last + 1, now, floor). One command unless the counter is ahead of the clock. The
+-- digits are cut from the server's own text where that will do: to print a number costs as much as
+-- half a command.
+local text = time[1] .. sub('00000' .. time[2], -6)
+local ms, token = sub(text, 1, 13), now
+if floor > token and floor <= now + 86400000000 then
+  token = floor
+  text = format('%.0f', token)
+end
 local old = pcall('GETSET', F, text)
-if type(old) == 'table' then return {-35, now, old.err} end
-old = tonumber(old or 0) or 0
-if not (old >= 0 and old < 9007199254740991) then old = 0 end
-local ahead = false
-if old >= token then token, ahead = old + 1, true end
-if floor > token and floor <= old + 86400000000 then token, ahead = floor, true end
-if ahead then
+if old and (old.err or #old ~= #text or old >= text) then
+  if old.err then return {-35, now, old.err} end
+  old = tonumber(old) or 0
+  if not (old >= 0 and old < 9007199254740991) then old = 0 end
+  if old >= token then token = old + 1 end
+  if floor > token and floor <= old + 86400000000 then token = floor end
   text = format('%.0f', token)
   pcall('GETSET', F, text)
 end
 
-local last, ttl = 0, lease
+local last, ttl = '0', lease
 if span > 0 then
-  last = ms + span
+  last = format('%.0f', ms + span)
   if span < ttl then ttl = span end
 end
-local r = pcall('HSET', K, owner, '1', '@t', text, '@l', ARGV[3], '@g', format('%.0f', ms),
-                '@e', last == 0 and '0' or format('%.0f', last), '@w', who, field, ARGV[3])
-if type(r) == 'number' then
-  r = pcall('PEXPIRE', K, ttl == lease and ARGV[3] or format('%.0f', ttl))
-end
+local r = pcall('HSET', K, ARGV[1], '1', '@t', text, '@l', ARGV[3], '@g', ms, '@e', last, '@w',
+                ARGV[7], '@h' .. ARGV[2], ARGV[3])
+if type(r) == 'number' then r = pcall('PEXPIRE', K, ttl == lease and ARGV[3] or ARGV[4]) end
 if type(r) == 'table' then
   -- A user without the right to PEXPIRE must not leave a lock that never ends.
   pcall('DEL', K)
