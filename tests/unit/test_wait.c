@@ -1,117 +1,6 @@
-/* Tests of the decisions of one acquire: the rules of wait.h, one by one. test_wait_random.c has
- * what holds of every sequence. */
-#include "unit.h"
-
-#include <pawl.h>
-
-#include "core/wait.h"
-#include "util/clock.h"
-
-#define LEASE_MS 30000
-#define LIMIT_MS 5000
-#define MIN_MS 50
-#define MAX_MS 1000
-
-/* A wait that begins at time 0, and what its last step asked for. */
-struct run {
-    struct pawli_wait wait;
-    struct pawli_wait_effects fx;
-    int64_t now_ns;
-};
-
-static void step(struct run *r, enum pawli_wait_event_kind kind, int code, int64_t pttl_ms)
-{
-    struct pawli_wait_event ev = {
-        .kind = kind, .now_ns = r->now_ns, .code = code, .pttl_ms = pttl_ms
-    };
-
-    pawli_wait_step(&r->wait, &ev, &r->fx);
-}
-
-static void begin_with(struct run *r, bool once, int64_t limit_ns)
-{
-    struct pawli_backoff backoff;
-
-    pawli_backoff_init(&backoff, MIN_MS, MAX_MS, 1);
-    r->now_ns = 0;
-    pawli_wait_init(&r->wait, once, limit_ns, LEASE_MS, &backoff);
-    step(r, PAWLI_WAIT_START, 0, -1);
-    assert_true(r->fx.send_acquire);
-}
-
-static void begin(struct run *r, bool once)
-{
-    begin_with(r, once, LIMIT_MS * MS);
-}
-
-static void reply(struct run *r, int code)
-{
-    step(r, PAWLI_WAIT_REPLY, code, -1);
-}
-
-static void cleaned(struct run *r, int code)
-{
-    step(r, PAWLI_WAIT_CLEANED, code, -1);
-}
-
-static void up(struct run *r)
-{
-    step(r, PAWLI_WAIT_UP, 0, -1);
-}
-
-static void cancel(struct run *r)
-{
-    step(r, PAWLI_WAIT_CANCEL, PAWL_CANCELED, -1);
-}
-
-static void tick_at(struct run *r, int64_t now_ns)
-{
-    r->now_ns = now_ns;
-    step(r, PAWLI_WAIT_TICK, 0, -1);
-}
-
-/* The next attempt, when it is due. */
-static void wake(struct run *r)
-{
-    tick_at(r, r->fx.wake_ns);
-}
-
-static void answers(const struct run *r, int result)
-{
-    assert_true(r->fx.complete);
-    assert_int_equal(r->fx.result, result);
-}
-
-/* Answered, and nothing is left to do. */
-static void ends(const struct run *r, int result)
-{
-    answers(r, result);
-    assert_true(r->fx.finished);
-    assert_false(r->fx.send_cancel);
-    assert_true(r->fx.wake_ns == PAWLI_NEVER);
-}
-
-static void sleeps(const struct run *r)
-{
-    assert_int_equal(r->wait.state, PAWLI_WAIT_SLEEPING);
-    assert_false(r->fx.complete || r->fx.send_acquire || r->fx.send_cancel || r->fx.finished);
-}
-
-static void tries(const struct run *r)
-{
-    assert_int_equal(r->wait.state, PAWLI_WAIT_TRYING);
-    assert_true(r->fx.send_acquire);
-    assert_false(r->fx.complete || r->fx.send_cancel || r->fx.finished);
-}
-
-static void cancels(const struct run *r, bool tombstone)
-{
-    assert_int_equal(r->wait.state, PAWLI_WAIT_CLEANING);
-    assert_true(r->fx.send_cancel);
-    assert_int_equal(r->fx.tombstone, tombstone);
-    assert_false(r->fx.finished);
-    assert_true(r->fx.wake_ns == PAWLI_NEVER);
-}
+/* Tests of the decisions of one acquire up to its answer: the rules of wait.h, one by one.
+ * test_wait_random.c has what holds of every sequence. */
+#include "wait_run.h"
 
 /* ---- trying and sleeping ---- */
 
@@ -265,10 +154,10 @@ static void late_after_the_limit_is_not_retried(void **state)
     ends(&r, PAWL_ELATE);
 }
 
-static void usage_denied_and_a_full_queue_complete_at_once(void **state)
+static void usage_and_denied_complete_at_once(void **state)
 {
-    static const int codes[] = { PAWL_EWRONGTYPE, PAWL_EUSAGE,       PAWL_EAUTH,
-                                 PAWL_ENOPERM,    PAWL_ENOSCRIPTING, PAWL_EQUEUEFULL };
+    static const int codes[] = { PAWL_EWRONGTYPE, PAWL_EUSAGE, PAWL_EAUTH, PAWL_ENOPERM,
+                                 PAWL_ENOSCRIPTING };
     struct run r;
 
     (void)state;
@@ -281,8 +170,8 @@ static void usage_denied_and_a_full_queue_complete_at_once(void **state)
 
 static void a_passing_failure_ends_a_single_try_and_is_retried_otherwise(void **state)
 {
-    static const int codes[] = { PAWL_ELOADING, PAWL_EOOM, PAWL_ECONNECT, PAWL_ERESOLVE,
-                                 PAWL_ENOMEM };
+    static const int codes[] = { PAWL_ELOADING, PAWL_EOOM,     PAWL_ESERVER,
+                                 PAWL_ECONNECT, PAWL_ERESOLVE, PAWL_ENOMEM };
     struct run r;
 
     (void)state;
@@ -473,241 +362,6 @@ static void a_reply_past_the_limit_answers_as_the_limit_does(void **state)
     cancels(&r, true);
 }
 
-/* ---- behind the answer ---- */
-
-static void cancel_answers_at_once_in_every_state(void **state)
-{
-    struct pawli_backoff backoff;
-    struct run r;
-
-    (void)state;
-    pawli_backoff_init(&backoff, MIN_MS, MAX_MS, 1);
-    r.now_ns = 0;
-    pawli_wait_init(&r.wait, false, LIMIT_MS * MS, LEASE_MS, &backoff);
-    cancel(&r); /* before it began */
-    ends(&r, PAWL_CANCELED);
-
-    begin(&r, false);
-    cancel(&r);
-    answers(&r, PAWL_CANCELED);
-    assert_int_equal(r.wait.state, PAWLI_WAIT_ORPHANED);
-    assert_true(r.fx.wake_ns == PAWLI_NEVER);
-
-    begin(&r, false);
-    reply(&r, PAWL_BUSY);
-    step(&r, PAWLI_WAIT_CANCEL, PAWL_ECLOSED, -1);
-    ends(&r, PAWL_ECLOSED);
-
-    begin(&r, false);
-    reply(&r, PAWL_EUNKNOWN);
-    cancel(&r);
-    answers(&r, PAWL_CANCELED);
-    cancels(&r, true);
-}
-
-static void a_second_cancel_changes_nothing(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    for (int i = 0; i < 4; i++) {
-        if (i == 2) {
-            reply(&r, 0);
-            cancels(&r, false);
-        }
-        cancel(&r);
-        assert_false(r.fx.complete || r.fx.send_cancel || r.fx.finished);
-    }
-    cleaned(&r, 0);
-    cancel(&r);
-    assert_false(r.fx.complete || r.fx.send_cancel || r.fx.finished);
-}
-
-static void a_grant_for_nobody_is_cancelled(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    r.now_ns = 100 * MS;
-    reply(&r, 0);
-    assert_false(r.fx.complete);
-    cancels(&r, false);
-    cleaned(&r, 0);
-    assert_true(r.fx.finished);
-    assert_int_equal(r.wait.state, PAWLI_WAIT_ANSWERED);
-}
-
-static void an_orphan_that_was_refused_leaves_nothing(void **state)
-{
-    static const int codes[] = { PAWL_BUSY,  PAWL_ECONNECT,   PAWL_ELOADING,
-                                 PAWL_ELATE, PAWL_EWRONGTYPE, PAWL_ENOPERM };
-    struct run r;
-
-    (void)state;
-    for (size_t i = 0; i < N_OF(codes); i++) {
-        begin(&r, false);
-        cancel(&r);
-        reply(&r, codes[i]);
-        assert_true(r.fx.finished);
-        assert_false(r.fx.send_cancel || r.fx.complete);
-    }
-}
-
-static void an_orphan_in_doubt_is_cleaned_up(void **state)
-{
-    static const int codes[] = { 0, PAWL_BUSY, PAWL_ECONNECT, PAWL_EUNKNOWN };
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    reply(&r, PAWL_EUNKNOWN);
-    cancels(&r, true);
-    for (size_t i = 0; i < N_OF(codes); i++) { /* an earlier attempt was in doubt */
-        begin(&r, false);
-        reply(&r, PAWL_EUNKNOWN);
-        wake(&r);
-        cancel(&r);
-        assert_false(r.fx.send_cancel);
-        reply(&r, codes[i]);
-        cancels(&r, true);
-    }
-}
-
-static void an_answer_in_doubt_is_cleaned_up_at_once(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, true);
-    reply(&r, PAWL_EUNKNOWN);
-    wake(&r);
-    reply(&r, PAWL_BUSY);
-    answers(&r, PAWL_BUSY);
-    cancels(&r, true);
-    cleaned(&r, PAWL_NOT_OWNER);
-    assert_true(r.fx.finished);
-}
-
-static void a_failed_cancel_is_repeated_with_backoff(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    reply(&r, PAWL_EUNKNOWN);
-    for (int i = 0; i < 5; i++) {
-        int64_t before_ns = r.now_ns;
-
-        cancels(&r, true);
-        cleaned(&r, i % 2 == 0 ? PAWL_EUNKNOWN : PAWL_ENOPERM);
-        assert_false(r.fx.finished || r.fx.send_cancel);
-        assert_in_range(r.fx.wake_ns - before_ns, MIN_MS * MS / 2, MAX_MS * MS);
-        tick_at(&r, r.fx.wake_ns - 1);
-        assert_false(r.fx.send_cancel);
-        wake(&r);
-    }
-    cleaned(&r, 0);
-    assert_true(r.fx.finished);
-}
-
-static void up_repeats_a_failed_cancel_at_once(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    up(&r);
-    assert_false(r.fx.send_cancel || r.fx.send_acquire);
-    reply(&r, PAWL_EUNKNOWN);
-    up(&r);
-    assert_false(r.fx.send_cancel); /* one is in flight */
-    cleaned(&r, PAWL_ECONNECT);
-    up(&r);
-    cancels(&r, true);
-}
-
-static void cleaning_ends_with_the_lease(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    reply(&r, PAWL_EUNKNOWN);
-    r.now_ns = (LEASE_MS - 1) * MS;
-    cleaned(&r, PAWL_ECONNECT);
-    assert_int_equal(r.fx.wake_ns, LEASE_MS * MS);
-    wake(&r);
-    assert_true(r.fx.finished);
-    assert_false(r.fx.send_cancel);
-}
-
-static void a_cancel_in_flight_is_waited_for_past_the_lease(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    reply(&r, PAWL_EUNKNOWN);
-    tick_at(&r, (LEASE_MS + 5) * MS);
-    assert_false(r.fx.finished); /* its answer would find nobody */
-    cleaned(&r, PAWL_EUNKNOWN);
-    assert_true(r.fx.finished);
-}
-
-static void the_first_cancel_is_sent_even_after_the_lease(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    r.now_ns = (LEASE_MS + 5) * MS;
-    reply(&r, 0);
-    cancels(&r, false);
-}
-
-static void a_key_of_another_type_needs_no_more_cleaning(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    cancel(&r);
-    reply(&r, 0);
-    cleaned(&r, PAWL_EWRONGTYPE);
-    assert_true(r.fx.finished);
-}
-
-static void nothing_comes_after_the_end(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    reply(&r, 0);
-    for (int kind = PAWLI_WAIT_START; kind <= PAWLI_WAIT_CLEANED; kind++) {
-        step(&r, (enum pawli_wait_event_kind)kind, 0, -1);
-        assert_false(r.fx.complete || r.fx.send_acquire || r.fx.send_cancel || r.fx.finished);
-        assert_true(r.fx.wake_ns == PAWLI_NEVER);
-    }
-}
-
-static void states_have_names(void **state)
-{
-    (void)state;
-    assert_string_equal(pawli_wait_state_name(PAWLI_WAIT_TRYING), "trying");
-    assert_string_equal(pawli_wait_state_name(PAWLI_WAIT_CLEANING), "cleaning");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -722,7 +376,7 @@ int main(void)
         cmocka_unit_test(a_wait_for_ever_has_no_limit),
         cmocka_unit_test(late_is_retried_at_once_one_time),
         cmocka_unit_test(late_after_the_limit_is_not_retried),
-        cmocka_unit_test(usage_denied_and_a_full_queue_complete_at_once),
+        cmocka_unit_test(usage_and_denied_complete_at_once),
         cmocka_unit_test(a_passing_failure_ends_a_single_try_and_is_retried_otherwise),
         cmocka_unit_test(a_full_queue_is_told_at_once),
         cmocka_unit_test(up_ends_a_sleep_that_follows_a_failure),
@@ -736,20 +390,6 @@ int main(void)
         cmocka_unit_test(unknown_if_the_first_attempt_is_in_flight),
         cmocka_unit_test(connect_if_the_limit_passes_before_the_start),
         cmocka_unit_test(a_reply_past_the_limit_answers_as_the_limit_does),
-        cmocka_unit_test(cancel_answers_at_once_in_every_state),
-        cmocka_unit_test(a_second_cancel_changes_nothing),
-        cmocka_unit_test(a_grant_for_nobody_is_cancelled),
-        cmocka_unit_test(an_orphan_that_was_refused_leaves_nothing),
-        cmocka_unit_test(an_orphan_in_doubt_is_cleaned_up),
-        cmocka_unit_test(an_answer_in_doubt_is_cleaned_up_at_once),
-        cmocka_unit_test(a_failed_cancel_is_repeated_with_backoff),
-        cmocka_unit_test(up_repeats_a_failed_cancel_at_once),
-        cmocka_unit_test(cleaning_ends_with_the_lease),
-        cmocka_unit_test(a_cancel_in_flight_is_waited_for_past_the_lease),
-        cmocka_unit_test(the_first_cancel_is_sent_even_after_the_lease),
-        cmocka_unit_test(a_key_of_another_type_needs_no_more_cleaning),
-        cmocka_unit_test(nothing_comes_after_the_end),
-        cmocka_unit_test(states_have_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
