@@ -258,7 +258,8 @@ static void look_at_risk(struct pawli_hold *h, int64_t now_ns, bool success,
 static void look_held(struct pawli_hold *h, int64_t now_ns, bool success,
                       struct pawli_hold_effects *fx)
 {
-    if (now_ns >= h->max_end_ns && h->max_end_ns < h->valid_until_ns) {
+    /* Without a grace valid_until is cut to the very end: that is the maximum, no expiry. */
+    if (now_ns >= h->max_end_ns && h->max_end_ns <= h->valid_until_ns) {
         move(h, PAWLI_HOLD_EXPIRING);
         fx->tell_expiring = true;
         return;

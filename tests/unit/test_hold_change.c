@@ -1,0 +1,143 @@
+/* Tests of a hold that changes: re-entry, partial release, extend. The rules of hold.h. */
+#include "hold_run.h"
+
+static void a_reentry_with_a_longer_lease_takes_effect(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin_with(&r, 3000, 3000, PAWL_UNLIMITED, GRACE_MS, true);
+    r.now_ns += 500 * MS;
+    changes(&r, r.now_ns, LEASE_MS, true, false);
+    assert_int_equal(r.hold.valid_until_ns, r.now_ns + (LEASE_MS - MARGIN_MS) * MS);
+    assert_in_range(r.fx.wake_ns - r.now_ns, LEASE_MS * MS / 3 * 9 / 10, LEASE_MS * MS / 3);
+}
+
+static void a_reentry_never_shortens(void **state)
+{
+    struct run r;
+    int64_t before_ns;
+
+    (void)state;
+    begin(&r);
+    before_ns = r.hold.valid_until_ns;
+    r.now_ns += 10 * MS;
+    /* The engine sums up: largest lease, any wish to renew; the pttl may be of the shorter one. */
+    feed(&r, (struct pawli_hold_event){ .kind = PAWLI_HOLD_CHANGED,
+                                        .sent_ns = r.now_ns,
+                                        .pttl_ms = 3000,
+                                        .lease_ms = LEASE_MS,
+                                        .renew = true });
+    assert_int_equal(r.hold.valid_until_ns, before_ns);
+    assert_false(r.fx.tell_lost);
+}
+
+static void renewal_goes_on_and_off_with_the_handles(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin_with(&r, LEASE_MS, LEASE_MS, MAX_HOLD_MS, GRACE_MS, false);
+    changes(&r, r.now_ns, LEASE_MS, true, false); /* an inner hold wants it */
+    assert_true(r.hold.renew_at_ns < PAWLI_NEVER);
+    to_renewal(&r);
+    renewed(&r, r.now_ns, LEASE_MS);
+    changes(&r, 0, LEASE_MS, false, false); /* and is released */
+    assert_true(r.hold.renew_at_ns == PAWLI_NEVER);
+    assert_int_equal(r.fx.wake_ns, r.hold.valid_until_ns);
+    changes(&r, 0, LEASE_MS, true, false);
+    assert_in_range(r.hold.renew_at_ns - r.now_ns, 1, LEASE_MS * MS / 3);
+}
+
+static void a_partial_release_keeps_what_is_valid_and_renews_no_later(void **state)
+{
+    struct run r;
+    int64_t before_ns;
+    int64_t renew_at_ns;
+
+    (void)state;
+    begin(&r);
+    before_ns = r.hold.valid_until_ns;
+    renew_at_ns = r.hold.renew_at_ns;
+    r.now_ns += MS;
+    changes(&r, 0, 3000, true, false); /* the inner hold had the longer lease */
+    assert_int_equal(r.hold.valid_until_ns, before_ns);
+    assert_true(r.hold.renew_at_ns < renew_at_ns);
+    assert_in_range(r.hold.renew_at_ns - BASE_MS * MS, 900 * MS, 1000 * MS);
+}
+
+static void an_extend_to_a_shorter_lease_ends_sooner(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r);
+    r.now_ns += 100 * MS;
+    changes(&r, r.now_ns, 2000, true, true);
+    assert_int_equal(r.hold.valid_until_ns, r.now_ns + (2000 - MARGIN_MS) * MS);
+    assert_in_range(r.hold.renew_at_ns - r.now_ns, 600 * MS, 667 * MS);
+    r.now_ns += 100 * MS;
+    changes(&r, r.now_ns, 60000, true, false);
+    assert_int_equal(r.hold.valid_until_ns, r.now_ns + (60000 - 61) * MS);
+}
+
+static void shorten(struct run *r, int64_t lease_ms)
+{
+    feed(r, (struct pawli_hold_event){ .kind = PAWLI_HOLD_SHORTENED, .lease_ms = lease_ms });
+}
+
+static void from_its_sending_a_shorter_lease_is_believed(void **state)
+{
+    struct run r;
+    int64_t until_ns;
+    int64_t sent_ns;
+
+    (void)state;
+    begin(&r);
+    to_renewal(&r);
+    sent_ns = r.now_ns;
+    r.now_ns += 5 * MS;
+    shorten(&r, 2000);
+    until_ns = r.now_ns + (2000 - MARGIN_MS) * MS;
+    assert_int_equal(r.hold.valid_until_ns, until_ns);
+    r.now_ns += 5 * MS;
+    renewed(&r, sent_ns, LEASE_MS); /* sent before: the store may have shortened since */
+    assert_int_equal(r.hold.valid_until_ns, until_ns);
+    r.now_ns += 100 * MS;
+    happens(&r, PAWLI_HOLD_DOUBT, 0);
+    assert_true(r.fx.renew);
+    renewed(&r, r.now_ns, LEASE_MS); /* sent after: it brought back what was */
+    assert_int_equal(r.hold.valid_until_ns, r.now_ns + (LEASE_MS - MARGIN_MS) * MS);
+}
+
+static void a_shorter_lease_that_is_not_confirmed_is_renewed_by_its_own_third(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r);
+    r.now_ns += 5 * MS;
+    shorten(&r, 3000);
+    assert_int_equal(r.fx.wake_ns, r.now_ns + 1000 * MS);
+    wake(&r);
+    assert_true(r.fx.renew);
+    begin_with(&r, LEASE_MS, LEASE_MS, MAX_HOLD_MS, GRACE_MS, false);
+    shorten(&r, 3000);
+    wake(&r);
+    loses(&r, PAWL_LOST_EXPIRED, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reentry_with_a_longer_lease_takes_effect),
+        cmocka_unit_test(a_reentry_never_shortens),
+        cmocka_unit_test(renewal_goes_on_and_off_with_the_handles),
+        cmocka_unit_test(a_partial_release_keeps_what_is_valid_and_renews_no_later),
+        cmocka_unit_test(an_extend_to_a_shorter_lease_ends_sooner),
+        cmocka_unit_test(from_its_sending_a_shorter_lease_is_believed),
+        cmocka_unit_test(a_shorter_lease_that_is_not_confirmed_is_renewed_by_its_own_third),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
