@@ -107,7 +107,7 @@ run_failed()
 
 redis_answers()
 {
-    [ "$(redis-cli -s "$run_socket" ping 2>/dev/null)" = PONG ]
+    [ "$("$run_cli" -s "$run_socket" ping 2>/dev/null)" = PONG ]
 }
 
 service_answers()
@@ -130,8 +130,10 @@ start_redis()
 {
     choose_socket
     mkdir -p "$run_dir/redis"
-    server=$(command -v redis-server || command -v valkey-server) ||
+    server=${PAWL_REDIS_SERVER:-$(command -v redis-server || command -v valkey-server)} ||
         fail "there is no redis-server and no valkey-server" "./dev install"
+    run_cli=$(command -v redis-cli || command -v valkey-cli) ||
+        fail "there is no redis-cli and no valkey-cli" "./dev install"
     setsid "$server" --port 0 --unixsocket "$run_socket" --unixsocketperm 700 \
         --dir "$run_dir/redis" --appendonly yes --save '' --maxmemory-policy noeviction \
         --daemonize no </dev/null >"$run_dir/redis.log" 2>&1 9>&- &

@@ -15,6 +15,8 @@ import sys
 OWN = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*$", re.M)
 BEGUN = re.compile(r"^\[==========\] (?:[^\n]*: )?Running \d+ test\(s\)", re.M)
 ENDED = re.compile(r"^\[==========\] (?:[^\n]*: )?\d+ test\(s\) run", re.M)
+# What a server says to --version: tests on a server pass it on.
+SERVER = re.compile(r"^(Redis|Valkey) server v=(\S+)", re.M)
 TOTAL = {
     "passed": re.compile(r"^\[  PASSED  \] (\d+) test\(s\)", re.M),
     "failed": re.compile(r"^\[  FAILED  \] (?:[^\n]*: )?(\d+) test\(s\)", re.M),
@@ -81,12 +83,14 @@ def main():
     known = suites(sys.argv[2])
     total = {"passed": 0, "failed": 0, "skipped": 0}
     rows = []
+    servers = set()
     for test in tests:
         # With several suites in the log, Meson writes "project:suite / name".
         test["name"] = test["name"].rpartition(" / ")[2]
         test["full_name"] = suite_of(test, known) + "/" + test["name"]
     for test in sorted(tests, key=lambda test: test["full_name"]):
         counts = count(test)
+        servers.update(SERVER.findall(test.get("stdout", "")))
         if counts["failed"]:
             show(test)
         for kind, n in counts.items():
@@ -95,6 +99,8 @@ def main():
                     f"{counts['failed']:4} failed {counts['skipped']:4} skipped "
                     f"{test['duration']:7.1f} s  {test['result']}")
     print("\n".join(rows))
+    if servers:
+        print("on " + ", ".join(" ".join(server) for server in sorted(servers)))
     if not tests:
         print("no test ran: is there a suite of that name? (meson test --list)")
     print("{passed} passed, {failed} failed, {skipped} skipped".format(**total))

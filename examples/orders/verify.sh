@@ -107,10 +107,14 @@ start_instance()
 start_all()
 {
     [ -x "$program" ] || fail "$program is not built; run ./dev build"
-    redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --appendonly no \
+    server=${PAWL_REDIS_SERVER:-$(command -v redis-server || command -v valkey-server)} ||
+        fail "there is no redis-server and no valkey-server; run ./dev install"
+    cli=$(command -v redis-cli || command -v valkey-cli) ||
+        fail "there is no redis-cli and no valkey-cli; run ./dev install"
+    "$server" --port 0 --unixsocket "$dir/redis.sock" --save '' --appendonly no \
         --dir "$dir" >"$dir/redis.log" 2>&1 &
     pids=$!
-    await redis-cli -s "$dir/redis.sock" ping || fail "redis-server did not start"
+    await "$cli" -s "$dir/redis.sock" ping || fail "$server did not start"
     start_instance 1 0
     port=$(sed -n 's/.* ready port=\([0-9]*\) .*/\1/p' "$dir/orders-1.out")
     start_instance 2 "$port"

@@ -22,6 +22,9 @@ import time
 
 SOURCE = os.environ.get("PAWL_SOURCE", os.getcwd())
 BUILD = os.environ.get("PAWL_BUILD", os.path.join(SOURCE, "build"))
+sys.path.append(os.path.join(SOURCE, "tests", "lib"))
+from server_choice import client_program, server_program  # noqa: E402
+
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion",
          "-Werror"]
 PAIRS = [("README.md", "README.zh-CN.md"), ("docs/guide.md", "docs/guide.zh-CN.md"),
@@ -61,7 +64,7 @@ class Redis:
     def __init__(self, folder):
         self.socket = os.path.join(folder, "s")
         self.url = None
-        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        program = server_program()
         self.process = None
         if program is None:
             return
@@ -78,8 +81,8 @@ class Redis:
         self.url = "redis+unix://" + self.socket
 
     def cli(self, *args):
-        return subprocess.run(["redis-cli", "-e", "-s", self.socket, *args], capture_output=True,
-                              text=True, timeout=10)
+        return subprocess.run([client_program(), "-e", "-s", self.socket, *args],
+                              capture_output=True, text=True, timeout=10)
 
     def stop(self):
         if self.process is not None:

@@ -10,6 +10,7 @@ import tempfile
 import time
 
 from resp import Client
+from server_choice import server_program
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -65,7 +66,7 @@ class RedisServer:
     more: further words of the command line.  env: variables added to the environment."""
 
     def __init__(self, tcp=False, tls=False, cluster=False, appendonly=False, maxmemory=None,
-                 users=(), more=(), env=None, program="redis-server"):
+                 users=(), more=(), env=None, program=None):
         self.folder = tempfile.mkdtemp(prefix="pawl-test-")
         self.socket = os.path.join(self.folder, "s")
         self.port = free_cluster_port() if cluster else free_port() if tcp else None
@@ -73,7 +74,8 @@ class RedisServer:
         self.cluster = cluster
         self.env = dict(os.environ, **(env or {}))
         self.process = None
-        self.words = [program, "--port", str(self.port or 0), "--bind", "127.0.0.1",
+        self.words = [program or server_program() or "redis-server",
+                      "--port", str(self.port or 0), "--bind", "127.0.0.1",
                       "--unixsocket", self.socket, "--dir", self.folder, "--save", "",
                       "--appendonly", "yes" if appendonly else "no"]
         if maxmemory is not None:

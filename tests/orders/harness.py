@@ -23,6 +23,9 @@ SOURCE = os.environ.get("PAWL_SOURCE") or os.path.dirname(
 BUILD = os.environ.get("PAWL_BUILD") or os.path.join(SOURCE, "build")
 PROGRAM = os.environ.get("PAWL_ORDERS") or os.path.join(BUILD, "examples", "orders",
                                                         "pawl-orders")
+sys.path.append(os.path.join(SOURCE, "tests", "lib"))
+from server_choice import server_program  # noqa: E402
+
 JSON = {"Content-Type": "application/json"}
 # A slow or sanitized machine gets more time; limits that are the subject of a test do not use it.
 PATIENCE = float(os.environ.get("PAWL_TEST_PATIENCE", "20"))
@@ -73,8 +76,8 @@ class Redis:
         if os.path.exists(self.socket):
             os.unlink(self.socket)
         self.process = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "",
-             "--appendonly", "no", "--dir", self.folder, *self.args],
+            [server_program() or "redis-server", "--port", "0", "--unixsocket", self.socket,
+             "--save", "", "--appendonly", "no", "--dir", self.folder, *self.args],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
         await_true(lambda: self.command("PING") == "PONG", "redis-server")
 

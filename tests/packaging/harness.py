@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,9 @@ import traceback
 
 SOURCE = os.environ.get("PAWL_SOURCE") or os.path.realpath(os.path.join(__file__, "../../.."))
 BUILD = os.environ.get("PAWL_BUILD") or os.path.join(SOURCE, "build")
+
+sys.path.append(os.path.join(SOURCE, "tests", "lib"))
+from server_choice import client_program, server_program  # noqa: E402 pylint: disable=unused-import
 
 
 class Skip(Exception):
@@ -89,7 +91,7 @@ def started(*args, **kwargs):
 @contextlib.contextmanager
 def redis_server():
     """A private server; gives its URL."""
-    server = shutil.which("redis-server") or shutil.which("valkey-server")
+    server = server_program()
     if server is None:
         raise Skip("no redis-server and no valkey-server here")
     with temporary_folder() as folder:

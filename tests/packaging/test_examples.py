@@ -1,8 +1,7 @@
 """Tests of the samples in examples/: they run against a real server and leave no lock behind."""
 import os
-import shutil
 
-from harness import BUILD, need_whole_library, redis_server, run, run_tests
+from harness import BUILD, client_program, need_whole_library, redis_server, run, run_tests
 
 
 def sample(name):
@@ -11,9 +10,8 @@ def sample(name):
 
 
 def keys_left(url):
-    client = shutil.which("redis-cli") or "valkey-cli"
     socket = url.removeprefix("redis+unix://")
-    return [key for key in run(client, "-s", socket, "keys", "*").split()
+    return [key for key in run(client_program(), "-s", socket, "keys", "*").split()
             if not key.startswith("pawl:f:")]
 
 

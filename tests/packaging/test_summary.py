@@ -52,6 +52,13 @@ def test_two_groups_of_one_program_add_up():
     assert summary(("OK", out * 2, err * 2))[-1] == "2 passed, 0 failed, 0 skipped"
 
 
+def test_servers_are_named_once():
+    out = "Redis server v=7.0.15 sha=00000000:0 bits=64\n1 passed, 0 failed, 0 skipped\n"
+    lines = summary(("OK", out, ""), ("OK", out, ""))
+    assert [line for line in lines if "Redis" in line] == ["on Redis 7.0.15"], lines
+    assert lines[-1] == "2 passed, 0 failed, 0 skipped", lines
+
+
 def test_a_crash_fails_though_cases_passed():
     out = "[==========] Running 3 test(s).\n[ RUN      ] a\n[       OK ] a\n[ RUN      ] b\n"
     lines = summary(("FAIL", out, ""), ok=False)
