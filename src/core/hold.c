@@ -255,6 +255,18 @@ static void look_at_risk(struct pawli_hold *h, int64_t now_ns, bool success,
     }
 }
 
+/* Why valid_until passed. A lease that grew since the grant has a larger margin than the store was
+ * told to leave behind the maximum hold: then that is what ended it, a little early. */
+static int reason_at_end(const struct pawli_hold *h)
+{
+    if (h->last_failure != 0 || h->renewing)
+        return PAWL_LOST_UNREACHABLE;
+    if (h->renew_on &&
+        pawli_after(h->valid_until_ns, pawli_margin_ns(h->lease_ms)) >= h->max_end_ns)
+        return PAWL_LOST_MAX_HOLD;
+    return PAWL_LOST_EXPIRED;
+}
+
 static void look_held(struct pawli_hold *h, int64_t now_ns, bool success,
                       struct pawli_hold_effects *fx)
 {
@@ -265,8 +277,7 @@ static void look_held(struct pawli_hold *h, int64_t now_ns, bool success,
         return;
     }
     if (now_ns >= h->valid_until_ns) {
-        lose(h, h->last_failure != 0 || h->renewing ? PAWL_LOST_UNREACHABLE : PAWL_LOST_EXPIRED,
-             fx);
+        lose(h, reason_at_end(h), fx);
         return;
     }
     if (!h->renewing && now_ns >= h->renew_at_ns) {
