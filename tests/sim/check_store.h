@@ -1,0 +1,76 @@
+/* What the checker remembers of each lock at the store. Private to check_*.c. */
+#ifndef SIM_CHECK_STORE_H
+#define SIM_CHECK_STORE_H
+
+#include "check.h"
+
+#define IDS_MAX 24
+#define TEXT_MAX 136
+#define FRAMES_MAX 32
+#define DONE_MAX 64
+
+/* One grant, from its first id to its end. */
+struct sim_grant {
+    uint64_t token;
+    char owner[TEXT_MAX];
+    char id[IDS_MAX][33]; /* every hold id it ever had */
+    int n_ids;
+    int64_t from_ns;
+    int64_t end_ns;   /* when it was seen to be over; PAWLI_NEVER */
+    int64_t void_ns;  /* a fault may have ended it early; 0 */
+    int64_t true_end_ns; /* with void_ns: true time at which it would have ended without it */
+    int64_t lease_ms; /* the longest it ever had */
+    bool revoked;
+};
+
+/* What the store says now. */
+struct sim_snap {
+    bool live;
+    uint64_t token;
+    char owner[TEXT_MAX];
+    char id[IDS_MAX][33];
+    int n_ids;
+    int64_t expire_ms;
+};
+
+struct sim_tomb {
+    char id[33];
+    int64_t until_us;
+};
+
+struct sim_lock_state {
+    struct fr_bytes key;
+    struct sim_snap snap;
+    struct sim_grant *grant;
+    size_t n_grants;
+    size_t room;
+    uint64_t max_token;
+    bool persisted;
+    bool foreign;
+};
+
+struct sim_check {
+    struct sim_world *w;
+    struct sim_lock_state lock[SIM_LOCKS_MAX];
+    struct pawli_list handles;
+    struct fr_out frame[FRAMES_MAX]; /* old requests, for replay */
+    uint64_t n_frames;
+    bool keeps_frames;
+    bool replaying;
+    bool by_operator;
+    uint64_t n_scripts;
+    struct sim_tomb tomb[DONE_MAX];
+    size_t n_tombs;
+    bool tombs_void; /* what they were kept in may be gone */
+};
+
+/* The newest with @token and @owner (NULL: any). A store that lost its data while its clock was
+ * behind may give a token twice. */
+struct sim_grant *sim_grant_find(struct sim_lock_state *lock, uint64_t token, const char *owner);
+/* It may end early from now on. */
+void sim_grant_void(struct sim_world *w, const struct sim_lock_state *lock,
+                    struct sim_grant *grant);
+/* After a command: compare the store with what it was. */
+void sim_watch(void *arg, const struct fr_bytes *argv, size_t argc);
+
+#endif
