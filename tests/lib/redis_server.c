@@ -21,6 +21,8 @@
 
 #include <cmocka.h>
 
+#include "lib/server_choice.h"
+
 #define MAX_WORDS 64
 
 int free_port(void)
@@ -36,7 +38,6 @@ int free_port(void)
     return ntohs(addr.sin_port);
 }
 
-/* Its output goes to the file log; NULL: where ours goes. */
 static pid_t spawn(const char *const *argv, const char *log)
 {
     pid_t parent = getpid();
@@ -44,33 +45,26 @@ static pid_t spawn(const char *const *argv, const char *log)
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        int fd = log == NULL ? -1 : open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(126);
-        if (fd >= 0) {
-            dup2(fd, 1);
-            dup2(fd, 2);
-        }
+        dup2(fd, 1);
+        dup2(fd, 2);
         execvp(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
     return pid;
 }
 
-static void run_and_wait(const char *const *argv, const char *log)
+void run_program(const char *const *argv)
 {
     int status = 0;
-    pid_t pid = spawn(argv, log);
+    pid_t pid = spawn(argv, "/dev/null");
 
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-void run_program(const char *const *argv)
-{
-    run_and_wait(argv, "/dev/null");
 }
 
 static int connect_to(const struct redis_server *server)
@@ -99,23 +93,6 @@ static void wait_ready(const struct redis_server *server)
     }
     assert_true(fd >= 0);
     close(fd);
-}
-
-/* PAWL_REDIS_SERVER, else redis-server. Says once what it is, for ./dev test to show. */
-static const char *server_program(void)
-{
-    static const char *program;
-    const char *argv[] = { NULL, "--version", NULL };
-
-    if (program != NULL)
-        return program;
-    program = getenv("PAWL_REDIS_SERVER");
-    if (program == NULL || program[0] == '\0')
-        program = "redis-server";
-    argv[0] = program;
-    fflush(NULL);
-    run_and_wait(argv, NULL);
-    return program;
 }
 
 void redis_server_folder(struct redis_server *server)

@@ -20,6 +20,7 @@
 
 #include "lib/files.h"
 #include "lib/patience.h"
+#include "lib/server_choice.h"
 
 static struct server *all_servers;
 
@@ -74,7 +75,7 @@ static void write_config(const struct server *s)
 
 /* ---- process ---- */
 
-static void run_server(const struct server *s)
+static void run_server(const struct server *s, const char *program)
 {
     char config[128];
     int null = open("/dev/null", O_RDWR);
@@ -86,7 +87,7 @@ static void run_server(const struct server *s)
     if (s->opts.preload != NULL)
         setenv("LD_PRELOAD", s->opts.preload, 1);
     snprintf(config, sizeof config, "%s/redis.conf", s->dir);
-    execlp("redis-server", "redis-server", config, (char *)NULL);
+    execlp(program, program, config, (char *)NULL);
     _exit(127);
 }
 
@@ -129,12 +130,13 @@ static bool has_ended(struct server *s)
 
 void server_begin(struct server *s)
 {
+    const char *program = server_program();
     int64_t end_ms = now_ms() + slack_ms(20000);
 
     unlink(s->socket);
     s->pid = fork();
     if (s->pid == 0)
-        run_server(s);
+        run_server(s, program);
     assert_true(s->pid > 0);
     while (!answers(s)) {
         if (has_ended(s) || now_ms() > end_ms) {
