@@ -533,7 +533,8 @@ class Rights(Case):
     def test_sequence_20_a_refusal_inside_leaves_no_endless_lock(self):
         code, _, text = self.as_user("noexpire").acquire()
         self.assertEqual(code, REFUSED)
-        self.assertIn(b"can't run this command", text)
+        # 7.0 says the former, 8.0 and Valkey 8 the latter.
+        self.assertRegex(text, b"can't run this command|no permissions to run the 'pexpire' command")
         self.assertEqual(self.command("EXISTS", "k"), 0)
 
     def test_a_refused_counter_writes_nothing(self):
@@ -542,9 +543,9 @@ class Rights(Case):
 
     def test_the_probe_finds_it_before(self):
         self.assertEqual(self.s.run("probe", ["pawl:q:probe"])[0], 0)
-        code, _, text = self.as_user("noexpire").run("probe", ["pawl:q:probe"])
+        code, _, _, command = self.as_user("noexpire").run("probe", ["pawl:q:probe"])
         self.assertEqual(code, REFUSED)
-        self.assertIn(b"PEXPIRE", text)
+        self.assertEqual(command, b"PEXPIRE")
         self.assertEqual(self.command("DBSIZE"), 0)
 
     def test_renew_is_refused_as_a_whole(self):

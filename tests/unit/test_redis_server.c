@@ -292,7 +292,7 @@ static void a_missing_right_shows_at_connect(void **state)
     fixture_init(&fx);
     open_as(&fx, "weak:weak@");
     assert_int_equal(fx.state, PAWL_ENOPERM);
-    assert_non_null(strstr(pawli_backend_redis.detail(fx.node), "PEXPIRE"));
+    assert_non_null(strstr(pawli_backend_redis.detail(fx.node), "trying PEXPIRE"));
     fixture_done(&fx);
     fixture_init(&fx);
     open_as(&fx, "mute:mute@");

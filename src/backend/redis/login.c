@@ -284,12 +284,17 @@ static int read_probe(struct pawli_node *node, const redisReply *reply)
 {
     const redisReply *text = reply;
     char printable[PAWLI_PRINTABLE_LEN];
+    char what[64] = "trying what locks need";
     int code;
 
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3)
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 4) {
         text = reply->element[2];
-    else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+        if (reply->element[3]->type == REDIS_REPLY_STRING)
+            (void)snprintf(what, sizeof what, "trying %.32s, which locks need",
+                           reply->element[3]->str);
+    } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
         return 1;
+    }
     if (text->type != REDIS_REPLY_STRING && !is_error(text))
         return pawli_redis_why(node, PAWL_EPROTOCOL, "EVAL was answered in a strange form");
     /* The probe writes nothing, so that even an error raised inside it tells the truth. */
@@ -297,7 +302,7 @@ static int read_probe(struct pawli_node *node, const redisReply *reply)
     if (code == PAWL_EREADONLY)
         code = PAWL_EREPLICA;
     if (disables(code))
-        return refused(node, text, code, "trying what locks need");
+        return refused(node, text, code, what);
     pawli_redis_log(node, PAWL_LOG_WARN,
                     "redis: locks will be refused for now; the server said %s",
                     said(text, printable));
