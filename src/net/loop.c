@@ -80,9 +80,25 @@ static int open_own_descriptors(struct pawli_loop *loop)
     return pawli_loop_watch(loop, &loop->wake_watch, wake, PAWLI_IN);
 }
 
+/* libevent ends the whole process when a base gets no descriptors (its evsig_init_()), so see first
+ * that there are some: an epoll, a pair for signals, and two to spare for other threads. */
+static bool has_descriptors(void)
+{
+    int fds[5];
+    size_t n = 0;
+    bool all;
+
+    while (n < sizeof fds / sizeof fds[0] && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        n++;
+    all = n == sizeof fds / sizeof fds[0];
+    while (n > 0)
+        close(fds[--n]);
+    return all;
+}
+
 static struct event_base *make_base(void)
 {
-    struct event_config *config = event_config_new();
+    struct event_config *config = has_descriptors() ? event_config_new() : NULL;
     struct event_base *base = NULL;
 
     if (config == NULL)

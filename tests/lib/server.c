@@ -24,7 +24,7 @@
 
 static struct server *all_servers;
 
-static int free_port(void)
+static int any_free_port(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET };
     socklen_t len = sizeof address;
@@ -36,6 +36,16 @@ static int free_port(void)
         fail_msg("no free port: %s", strerror(errno));
     close(fd);
     return ntohs(address.sin_port);
+}
+
+/* The cluster's port lies 10,000 above and must be one, too. */
+static int free_port(void)
+{
+    int port = any_free_port();
+
+    while (port >= 55535)
+        port = any_free_port();
+    return port;
 }
 
 /* ---- configuration ---- */
