@@ -115,11 +115,13 @@ service_answers()
     curl -fsS -m 2 -o /dev/null "http://127.0.0.1:$1/readyz" 2>/dev/null
 }
 
-# A socket path may have 107 bytes; a deep checkout has its socket under /tmp.
+# A socket path may have 107 bytes, and in a URL no blank or other special character; a checkout in
+# a deep or strangely named folder has its socket under /tmp.
 choose_socket()
 {
     run_socket=$run_dir/redis.sock
-    if [ "${#run_socket}" -gt 100 ]; then
+    plain=$(printf %s "$run_socket" | LC_ALL=C tr -cd 'A-Za-z0-9/._-')
+    if [ "${#run_socket}" -gt 100 ] || [ "$plain" != "$run_socket" ]; then
         folder=$(mktemp -d "${TMPDIR:-/tmp}/pawl-run.XXXXXX")
         echo "$folder" >"$run_dir/socket"
         run_socket=$folder/redis.sock

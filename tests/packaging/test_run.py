@@ -55,10 +55,11 @@ def need_service():
 
 
 @contextlib.contextmanager
-def running():
-    """Three services; gives folder and port."""
+def running(name=""):
+    """Three services, below a folder of this name; gives folder and port."""
     need_service()
-    with temporary_folder() as folder:
+    with temporary_folder() as outer:
+        folder = os.path.join(outer, name)
         port = free_ports(4)
         try:
             run(DEV, "run", "--port", str(port), "--detach", env=environment(folder))
@@ -78,6 +79,12 @@ def test_three_services_share_a_port_and_stop_ends_all():
         assert '"duplicate":true' in get(port, "/api/order/submit", order)[1].replace(" ", "")
     for name, pid in noted.items():
         assert not alive(pid), name
+
+
+def test_folders_may_have_any_name():
+    for name in ("a b%41@ü", "deep/" * 20):
+        with running(name) as (_, port):
+            assert get(port + 1, "/readyz")[0] == 200
 
 
 def test_a_second_run_is_refused():
