@@ -30,9 +30,8 @@ def main():
     exported, calls = defined("--dynamic", shared), declared(header)
     for name in sorted(exported - calls):
         problems.append(f"{shared} exports {name}, which the header does not declare")
-    missing = sorted(calls - exported)
-    if missing:
-        print(f"declared, not there yet: {' '.join(missing)}")
+    for name in sorted(calls - exported):
+        problems.append(f"{shared} lacks {name}, which the header declares")
     for name in sorted(defined(archive)):
         if not name.startswith(("pawl_", "pawli_")):
             problems.append(f"{archive} defines {name}, a name that is not pawl's")

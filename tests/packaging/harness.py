@@ -53,15 +53,6 @@ def temporary_folder():
     return tempfile.TemporaryDirectory(prefix="pawl-test-")
 
 
-def need_whole_library():
-    """Programs run only if the library lacks nothing of its own."""
-    shared = os.path.join(BUILD, "src", "libpawl.so")
-    if "pawli_" in run("nm", "-D", "--undefined-only", shared):
-        raise Skip("the library is not whole yet")
-    if "pawl_lock_free" not in run("nm", "-D", "--defined-only", shared):
-        raise Skip("the library is not whole yet")
-
-
 def die_with_parent():
     """Between fork and exec: whatever happens to the test, what it started ends with it. And it
     can be interrupted, also if the test runs in the background of a script."""

@@ -2,8 +2,7 @@
 import os
 import shutil
 
-from harness import BUILD, SOURCE, Skip, need_whole_library, run, run_tests, temporary_folder, \
-    write
+from harness import BUILD, SOURCE, Skip, run, run_tests, temporary_folder, write
 
 INCLUDE = os.path.join(SOURCE, "include")
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
@@ -44,7 +43,6 @@ def compile_with(compiler, standard, suffix, link):
             run(*args, "-c", "-o", program)
             return
         libraries = os.path.join(BUILD, "src")
-        need_whole_library()
         run(*args, "-o", program, "-L", libraries, "-lpawl", "-Wl,-rpath," + libraries)
         assert run(program).strip() == "0.1.0"
 

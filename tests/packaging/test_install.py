@@ -5,7 +5,7 @@ import shlex
 import shutil
 import subprocess
 
-from harness import BUILD, SOURCE, Skip, need_whole_library, run, run_tests, temporary_folder
+from harness import BUILD, SOURCE, Skip, run, run_tests, temporary_folder
 
 FOLDER = temporary_folder()
 DESTDIR = os.path.join(FOLDER.name, "dest")
@@ -73,7 +73,6 @@ def test_static_link_names_every_library():
 
 
 def test_pkg_config_sample_runs():
-    need_whole_library()
     folder = sample("pkgconfig")
     run("make", "-C", folder, env=ENVIRONMENT)
     program = os.path.join(folder, "sample")
@@ -82,7 +81,6 @@ def test_pkg_config_sample_runs():
 
 
 def test_pkg_config_sample_runs_statically_linked():
-    need_whole_library()
     folder = sample("pkgconfig")
     run("make", "-C", folder, "STATIC=1", env=ENVIRONMENT)
     program = os.path.join(folder, "sample")
@@ -93,7 +91,6 @@ def test_pkg_config_sample_runs_statically_linked():
 def test_cmake_sample_runs():
     if shutil.which("cmake") is None:
         raise Skip("no cmake here")
-    need_whole_library()
     folder = sample("cmake")
     out = os.path.join(folder, "out")
     run("cmake", "-S", folder, "-B", out, env=ENVIRONMENT)

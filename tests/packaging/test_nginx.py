@@ -8,8 +8,8 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from harness import BUILD, SOURCE, Skip, await_true, free_ports, need_whole_library, \
-    redis_server, run_tests, started, temporary_folder, write
+from harness import BUILD, SOURCE, Skip, await_true, free_ports, redis_server, run_tests, \
+    started, temporary_folder, write
 
 ORDERS = os.path.join(BUILD, "bin", "pawl-orders")
 
@@ -44,9 +44,6 @@ def configuration(folder, first, second, front):
 @contextlib.contextmanager
 def two_services_behind_nginx():
     """Gives the front port and the two services."""
-    need_whole_library()
-    if not os.path.exists(ORDERS):
-        raise Skip("no pawl-orders yet")
     nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if nginx is None:
         raise Skip("no nginx here")

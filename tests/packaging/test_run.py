@@ -8,8 +8,8 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from harness import BUILD, SOURCE, Skip, await_true, free_ports, need_whole_library, run, \
-    run_tests, started, temporary_folder
+from harness import BUILD, SOURCE, Skip, await_true, free_ports, run, run_tests, started, \
+    temporary_folder
 
 DEV = os.path.join(SOURCE, "dev")
 
@@ -47,9 +47,6 @@ def get(port, path, body=None):
 
 
 def need_service():
-    if not os.path.exists(os.path.join(BUILD, "bin", "pawl-orders")):
-        raise Skip("no pawl-orders yet")
-    need_whole_library()
     if os.path.realpath(BUILD) != os.path.realpath(os.path.join(SOURCE, "build")):
         raise Skip("./dev run uses build/, and this is another build folder")
 

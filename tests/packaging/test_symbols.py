@@ -29,6 +29,15 @@ def test_check_sees_a_foreign_export():
         assert "pawl_secret" in run_tool("check_symbols.py", HEADER, bad, ARCHIVE, ok=False)
 
 
+def test_check_sees_a_call_that_is_missing():
+    with temporary_folder() as folder:
+        with open(HEADER, encoding="utf-8") as header:
+            text = header.read()
+        more = write(folder, "more.h", text + "int pawl_not_written(void);\n")
+        out = run_tool("check_symbols.py", more, SHARED, ARCHIVE, ok=False)
+        assert "lacks pawl_not_written" in out, out
+
+
 def test_check_sees_a_foreign_name_in_the_archive():
     with temporary_folder() as folder:
         source = write(folder, "bad.c", "int helper(void) { return 1; }\n")
