@@ -62,7 +62,8 @@ static int64_t valid_until(const struct pawli_hold *h, int64_t sent_ns, int64_t 
 {
     int64_t until_ns = pawli_valid_until_ns(sent_ns, h->lease_ms, pttl_ms);
 
-    if (sent_ns < h->short_sent_ns)
+    /* Equal too: which of both went out first is not known. */
+    if (sent_ns <= h->short_sent_ns)
         until_ns = earlier(until_ns, h->short_until_ns);
     return earlier(until_ns, max_hold_over_ns(h));
 }

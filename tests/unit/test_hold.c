@@ -1,5 +1,5 @@
-/* Tests of the watchdog's decisions, renewals and the notice of a risk: the rules of hold.h, one
- * by one. test_hold_end.c has how a hold ends, test_hold_random.c what holds of every sequence. */
+/* Tests of the watchdog's decisions: the rules of hold.h, one by one. The notice of a risk, changes
+ * and the end have files of their own; test_hold_random.c has what holds of every sequence. */
 #include "hold_run.h"
 
 static void a_grant_is_valid_from_its_sending(void **state)
@@ -186,6 +186,73 @@ static void doubt_renews_at_once(void **state)
     assert_false(r.fx.renew);
 }
 
+static void a_success_forgets_what_failed_before(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r);
+    to_renewal(&r);
+    for (int i = 0; i < 12; i++) {
+        happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+        to_renewal(&r);
+    }
+    renewed(&r, r.now_ns, LEASE_MS);
+    happens(&r, PAWLI_HOLD_UP, 0);
+    assert_false(r.fx.renew);
+    to_renewal(&r);
+    happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+    assert_true(r.fx.wake_ns - r.now_ns <= 50 * MS); /* and the delays begin again */
+    to_renewal(&r);
+    renewed(&r, r.now_ns, LEASE_MS);
+    tick_at(&r, r.hold.valid_until_ns);
+    loses(&r, PAWL_LOST_EXPIRED, true); /* nothing failed since */
+}
+
+static void what_came_while_one_was_in_flight_counts_for_that_one_only(void **state)
+{
+    struct run r;
+
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        begin(&r);
+        to_renewal(&r);
+        happens(&r, PAWLI_HOLD_UP, 0);
+        if (fails) {
+            happens(&r, PAWLI_HOLD_DOUBT, 0);
+            happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+            assert_true(r.fx.renew);
+        } else {
+            happens(&r, PAWLI_HOLD_DOUBT, 0);
+            renewed(&r, r.now_ns, LEASE_MS);
+            assert_true(r.fx.renew);
+        }
+        happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+        assert_false(r.fx.renew);
+        to_renewal(&r);
+        renewed(&r, r.now_ns, LEASE_MS);
+        assert_false(r.fx.renew);
+    }
+}
+
+static void up_begins_with_short_delays_again(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r);
+    to_renewal(&r);
+    for (int i = 0; i < 12; i++) {
+        happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+        to_renewal(&r);
+    }
+    happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+    happens(&r, PAWLI_HOLD_UP, 0);
+    assert_true(r.fx.renew);
+    happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+    assert_true(r.fx.wake_ns - r.now_ns <= 50 * MS);
+}
+
 static void a_renewal_never_moves_valid_until_back(void **state)
 {
     struct run r;
@@ -215,120 +282,6 @@ static void after_a_frozen_machine_a_renewal_says_exactly(void **state)
     assert_int_equal(r.hold.valid_until_ns, r.now_ns + (7000 - MARGIN_MS) * MS);
 }
 
-/* ---- at risk ---- */
-
-static void at_risk_is_told_once_when_renewals_fail_near_the_end(void **state)
-{
-    struct run r;
-    int n = 0;
-
-    (void)state;
-    begin(&r);
-    to_renewal(&r);
-    while (!r.fx.tell_lost) {
-        if (r.fx.tell_at_risk) {
-            n++;
-            assert_int_equal(r.fx.result, PAWL_ECONNECT);
-            assert_int_equal(r.now_ns, (BASE_MS + LEASE_MS - MARGIN_MS - GRACE_MS) * MS);
-        }
-        if (r.fx.renew)
-            happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
-        else
-            wake(&r);
-    }
-    assert_int_equal(n, 1);
-}
-
-static void at_risk_is_told_when_a_renewal_stays_unanswered(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r);
-    to_renewal(&r);
-    wake(&r);
-    assert_true(r.fx.tell_at_risk);
-    assert_int_equal(r.fx.result, PAWL_EUNKNOWN);
-    assert_int_equal(r.now_ns, (BASE_MS + LEASE_MS - MARGIN_MS - GRACE_MS) * MS);
-
-    /* Asked for late, it gets a sixth of the lease first. */
-    begin(&r);
-    tick_at(&r, (BASE_MS + LEASE_MS - 5500) * MS);
-    assert_true(r.fx.renew);
-    assert_int_equal(r.fx.wake_ns, r.now_ns + LEASE_MS * MS / 6);
-    tick_at(&r, r.fx.wake_ns - 1);
-    assert_false(tells(&r));
-    tick_at(&r, r.now_ns + 1);
-    assert_true(r.fx.tell_at_risk);
-}
-
-static void a_success_withdraws_at_risk_and_it_may_be_told_again(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r);
-    for (int i = 0; i < 3; i++) {
-        to_renewal(&r);
-        wake(&r);
-        assert_true(r.fx.tell_at_risk);
-        renewed(&r, r.now_ns, LEASE_MS);
-        assert_true(r.fx.tell_recovered);
-        assert_false(r.fx.tell_at_risk || r.fx.tell_lost);
-    }
-}
-
-static void a_reentry_withdraws_at_risk_too(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r);
-    to_renewal(&r);
-    wake(&r);
-    assert_true(r.fx.tell_at_risk);
-    changes(&r, r.now_ns, LEASE_MS, true, false);
-    assert_true(r.fx.tell_recovered);
-    assert_false(r.fx.tell_at_risk);
-}
-
-/* ---- claims out of the queue ---- */
-
-static void a_claim_is_confirmed_after_a_short_moment_also_without_renewal(void **state)
-{
-    struct run r;
-
-    (void)state;
-    for (int renew = 0; renew < 2; renew++) {
-        begin_with(&r, 1500, LEASE_MS, MAX_HOLD_MS, GRACE_MS, renew != 0);
-        r.hold.renewing = false;
-        pawli_hold_claimed(&r.hold, r.now_ns);
-        changes(&r, 0, LEASE_MS, renew != 0, false); /* the engine sums up its handles */
-        assert_false(r.fx.renew);
-        assert_int_equal(r.fx.wake_ns, r.now_ns + PAWLI_CONFIRM_NS);
-        wake(&r);
-        assert_true(r.fx.renew);
-        happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
-        happens(&r, PAWLI_HOLD_UP, 0);
-        assert_true(r.fx.renew);
-        renewed(&r, r.now_ns, LEASE_MS);
-        assert_false(r.fx.renew);
-        assert_int_equal(r.hold.renew_at_ns == PAWLI_NEVER, !renew);
-    }
-}
-
-static void a_claim_that_is_nearly_over_is_confirmed_in_half_of_what_is_left(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin_with(&r, 1500, LEASE_MS, MAX_HOLD_MS, GRACE_MS, false);
-    r.now_ns = r.hold.valid_until_ns - 4 * MS;
-    pawli_hold_claimed(&r.hold, r.now_ns);
-    tick_at(&r, r.now_ns);
-    assert_int_equal(r.fx.wake_ns, r.now_ns + 2 * MS);
-}
-
 static void states_have_names(void **state)
 {
     (void)state;
@@ -350,14 +303,11 @@ int main(void)
         cmocka_unit_test(one_failed_renewal_is_no_loss),
         cmocka_unit_test(up_retries_a_failed_one_at_once),
         cmocka_unit_test(doubt_renews_at_once),
+        cmocka_unit_test(a_success_forgets_what_failed_before),
+        cmocka_unit_test(what_came_while_one_was_in_flight_counts_for_that_one_only),
+        cmocka_unit_test(up_begins_with_short_delays_again),
         cmocka_unit_test(a_renewal_never_moves_valid_until_back),
         cmocka_unit_test(after_a_frozen_machine_a_renewal_says_exactly),
-        cmocka_unit_test(at_risk_is_told_once_when_renewals_fail_near_the_end),
-        cmocka_unit_test(at_risk_is_told_when_a_renewal_stays_unanswered),
-        cmocka_unit_test(a_success_withdraws_at_risk_and_it_may_be_told_again),
-        cmocka_unit_test(a_reentry_withdraws_at_risk_too),
-        cmocka_unit_test(a_claim_is_confirmed_after_a_short_moment_also_without_renewal),
-        cmocka_unit_test(a_claim_that_is_nearly_over_is_confirmed_in_half_of_what_is_left),
         cmocka_unit_test(states_have_names),
     };
 

@@ -1,4 +1,5 @@
-/* Tests of a hold that changes: re-entry, partial release, extend. The rules of hold.h. */
+/* Tests of a hold that changes: re-entry, partial release, extend, the confirming of a claim. The
+ * rules of hold.h. */
 #include "hold_run.h"
 
 static void a_reentry_with_a_longer_lease_takes_effect(void **state)
@@ -100,7 +101,6 @@ static void from_its_sending_a_shorter_lease_is_believed(void **state)
     shorten(&r, 2000);
     until_ns = r.now_ns + (2000 - MARGIN_MS) * MS;
     assert_int_equal(r.hold.valid_until_ns, until_ns);
-    r.now_ns += 5 * MS;
     renewed(&r, sent_ns, LEASE_MS); /* sent before: the store may have shortened since */
     assert_int_equal(r.hold.valid_until_ns, until_ns);
     r.now_ns += 100 * MS;
@@ -127,6 +127,57 @@ static void a_shorter_lease_that_is_not_confirmed_is_renewed_by_its_own_third(vo
     loses(&r, PAWL_LOST_EXPIRED, true);
 }
 
+static void a_claim_is_confirmed_after_a_short_moment_also_without_renewal(void **state)
+{
+    struct run r;
+
+    (void)state;
+    for (int renew = 0; renew < 2; renew++) {
+        begin_with(&r, 1500, LEASE_MS, MAX_HOLD_MS, GRACE_MS, renew != 0);
+        r.hold.renewing = false;
+        pawli_hold_claimed(&r.hold, r.now_ns);
+        changes(&r, 0, LEASE_MS, renew != 0, false); /* the engine sums up its handles */
+        assert_false(r.fx.renew);
+        assert_int_equal(r.fx.wake_ns, r.now_ns + PAWLI_CONFIRM_NS);
+        wake(&r);
+        assert_true(r.fx.renew);
+        happens(&r, PAWLI_HOLD_FAILED, PAWL_ECONNECT);
+        happens(&r, PAWLI_HOLD_UP, 0);
+        assert_true(r.fx.renew);
+        renewed(&r, r.now_ns, LEASE_MS);
+        assert_false(r.fx.renew);
+        assert_int_equal(r.hold.renew_at_ns == PAWLI_NEVER, !renew);
+        happens(&r, PAWLI_HOLD_DOUBT, 0); /* confirmed: with renewal off nothing is asked */
+        assert_int_equal(r.fx.renew, renew);
+    }
+}
+
+static void a_claim_that_is_nearly_over_is_confirmed_in_half_of_what_is_left(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin_with(&r, 1500, LEASE_MS, MAX_HOLD_MS, GRACE_MS, false);
+    r.now_ns = r.hold.valid_until_ns - 4 * MS;
+    pawli_hold_claimed(&r.hold, r.now_ns);
+    tick_at(&r, r.now_ns);
+    assert_int_equal(r.fx.wake_ns, r.now_ns + 2 * MS);
+}
+
+static void what_was_sent_in_the_moment_of_the_shortening_may_have_been_before(void **state)
+{
+    struct run r;
+    int64_t until_ns;
+
+    (void)state;
+    begin(&r);
+    to_renewal(&r);
+    shorten(&r, 2000); /* in the same turn of the loop, by the same reading of the clock */
+    until_ns = r.hold.valid_until_ns;
+    renewed(&r, r.now_ns, LEASE_MS);
+    assert_int_equal(r.hold.valid_until_ns, until_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +188,9 @@ int main(void)
         cmocka_unit_test(an_extend_to_a_shorter_lease_ends_sooner),
         cmocka_unit_test(from_its_sending_a_shorter_lease_is_believed),
         cmocka_unit_test(a_shorter_lease_that_is_not_confirmed_is_renewed_by_its_own_third),
+        cmocka_unit_test(a_claim_is_confirmed_after_a_short_moment_also_without_renewal),
+        cmocka_unit_test(a_claim_that_is_nearly_over_is_confirmed_in_half_of_what_is_left),
+        cmocka_unit_test(what_was_sent_in_the_moment_of_the_shortening_may_have_been_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

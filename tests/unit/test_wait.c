@@ -1,8 +1,7 @@
-/* Tests of the decisions of one acquire up to its answer: the rules of wait.h, one by one.
- * test_wait_random.c has what holds of every sequence. */
+/* Tests of the decisions of one acquire up to its answer: the rules of wait.h, one by one. The
+ * limit, the queue and what comes behind the answer have files of their own; test_wait_random.c has
+ * what holds of every sequence. */
 #include "wait_run.h"
-
-/* ---- trying and sleeping ---- */
 
 static void start_sends_at_once_and_wakes_at_the_limit(void **state)
 {
@@ -228,6 +227,27 @@ static void up_does_not_end_a_sleep_that_follows_busy(void **state)
     up(&r);
     sleeps(&r);
     assert_int_equal(r.fx.wake_ns, wake_ns);
+    begin(&r, false);
+    reply(&r, PAWL_ECONNECT); /* long ago */
+    wake(&r);
+    reply(&r, PAWL_BUSY);
+    up(&r);
+    sleeps(&r);
+}
+
+static void up_begins_with_short_delays_again(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin_with(&r, false, PAWLI_NEVER);
+    for (int i = 0; i < 20; i++) {
+        reply(&r, PAWL_ECONNECT);
+        wake(&r);
+    }
+    up(&r);
+    reply(&r, PAWL_BUSY);
+    assert_in_range(r.fx.wake_ns - r.now_ns, MIN_MS * MS / 2, MIN_MS * MS);
 }
 
 static void unknown_is_retried_also_by_a_single_try(void **state)
@@ -262,106 +282,6 @@ static void a_single_try_in_doubt_is_retried_over_passing_failures(void **state)
     cancels(&r, true);
 }
 
-/* ---- at the limit ---- */
-
-static void timeout_if_the_last_answer_was_busy(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    reply(&r, PAWL_ECONNECT);
-    wake(&r);
-    reply(&r, PAWL_BUSY);
-    tick_at(&r, LIMIT_MS * MS);
-    ends(&r, PAWL_TIMEOUT);
-}
-
-static void timeout_if_busy_and_a_young_attempt_is_in_flight(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    reply(&r, PAWL_BUSY);
-    tick_at(&r, (LIMIT_MS - 199) * MS);
-    tries(&r);
-    tick_at(&r, LIMIT_MS * MS);
-    answers(&r, PAWL_TIMEOUT);
-    assert_false(r.fx.finished);
-    assert_int_equal(r.wait.state, PAWLI_WAIT_ORPHANED);
-}
-
-static void unknown_if_an_attempt_has_been_in_flight_for_long(void **state)
-{
-    struct run r;
-
-    (void)state;
-    for (int busy = 0; busy < 2; busy++) {
-        begin(&r, false);
-        if (busy) {
-            reply(&r, PAWL_BUSY);
-            tick_at(&r, (LIMIT_MS - 200) * MS);
-            tries(&r);
-        }
-        tick_at(&r, LIMIT_MS * MS);
-        answers(&r, PAWL_EUNKNOWN);
-        assert_false(r.fx.finished);
-    }
-}
-
-static void the_last_failure_if_nothing_is_in_doubt(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    reply(&r, PAWL_BUSY);
-    wake(&r);
-    reply(&r, PAWL_ELOADING);
-    tick_at(&r, LIMIT_MS * MS);
-    ends(&r, PAWL_ELOADING);
-}
-
-static void unknown_if_the_first_attempt_is_in_flight(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin_with(&r, false, 100 * MS);
-    wake(&r);
-    answers(&r, PAWL_EUNKNOWN); /* it may be executed, however young it is */
-    assert_int_equal(r.wait.state, PAWLI_WAIT_ORPHANED);
-}
-
-static void connect_if_the_limit_passes_before_the_start(void **state)
-{
-    struct pawli_backoff backoff;
-    struct run r = { .now_ns = 0 };
-
-    (void)state;
-    pawli_backoff_init(&backoff, MIN_MS, MAX_MS, 1);
-    pawli_wait_init(&r.wait, false, LIMIT_MS * MS, LEASE_MS, &backoff);
-    tick_at(&r, LIMIT_MS * MS);
-    ends(&r, PAWL_ECONNECT);
-}
-
-static void a_reply_past_the_limit_answers_as_the_limit_does(void **state)
-{
-    struct run r;
-
-    (void)state;
-    begin(&r, false);
-    r.now_ns = LIMIT_MS * MS;
-    reply(&r, PAWL_BUSY);
-    ends(&r, PAWL_TIMEOUT);
-    begin(&r, false);
-    r.now_ns = LIMIT_MS * MS;
-    reply(&r, PAWL_EUNKNOWN);
-    answers(&r, PAWL_EUNKNOWN);
-    cancels(&r, true);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,15 +301,9 @@ int main(void)
         cmocka_unit_test(a_full_queue_is_told_at_once),
         cmocka_unit_test(up_ends_a_sleep_that_follows_a_failure),
         cmocka_unit_test(up_does_not_end_a_sleep_that_follows_busy),
+        cmocka_unit_test(up_begins_with_short_delays_again),
         cmocka_unit_test(unknown_is_retried_also_by_a_single_try),
         cmocka_unit_test(a_single_try_in_doubt_is_retried_over_passing_failures),
-        cmocka_unit_test(timeout_if_the_last_answer_was_busy),
-        cmocka_unit_test(timeout_if_busy_and_a_young_attempt_is_in_flight),
-        cmocka_unit_test(unknown_if_an_attempt_has_been_in_flight_for_long),
-        cmocka_unit_test(the_last_failure_if_nothing_is_in_doubt),
-        cmocka_unit_test(unknown_if_the_first_attempt_is_in_flight),
-        cmocka_unit_test(connect_if_the_limit_passes_before_the_start),
-        cmocka_unit_test(a_reply_past_the_limit_answers_as_the_limit_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,75 @@ static void a_lost_place_is_taken_again_under_a_new_id(void **state)
     }
 }
 
+static void a_place_taken_again_begins_afresh(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r, false);
+    reply(&r, PAWL_EUNKNOWN);
+    wake(&r);
+    message(&r);
+    reply(&r, PAWLI_QUEUED);
+    asks_first(&r);
+    r.now_ns = 3000 * MS;
+    checked(&r, PAWL_FREE, r.now_ns);
+    tries(&r);
+    r.now_ns = 3010 * MS;
+    reply(&r, PAWLI_QUEUED); /* nobody told of the new id */
+    assert_false(r.fx.complete || r.fx.check_now);
+    message(&r); /* and nothing of it is in doubt; it counts from the new attempt */
+    granted_from(&r, 3000 * MS, PAWLI_CLAIM_MS, true);
+}
+
+static void a_lost_place_in_doubt_leaves_no_doubt_about_the_new_one(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r, false);
+    reply(&r, PAWL_EUNKNOWN);
+    wake(&r);
+    reply(&r, PAWLI_QUEUED);
+    checked(&r, PAWL_FREE, r.now_ns);
+    assert_true(r.fx.bury);
+    reply(&r, PAWL_BUSY);
+    cancel(&r);
+    ends(&r, PAWL_CANCELED); /* the old id was buried; the new one is clean */
+}
+
+static void joining_forgets_what_failed_before(void **state)
+{
+    struct run r;
+
+    (void)state;
+    queue(&r);
+    step_sent(&r, PAWLI_WAIT_CHECKING, 0, 1);
+    checked(&r, PAWL_ECONNECT, 1);
+    step_sent(&r, PAWLI_WAIT_CHECKING, 0, 1);
+    checked(&r, PAWL_FREE, 1);
+    tries(&r);
+    step_sent(&r, PAWLI_WAIT_CHECKING, 0, 1); /* of others; late */
+    reply(&r, PAWL_ECONNECT);
+    wake(&r);
+    reply(&r, PAWLI_QUEUED);
+    tick_at(&r, LIMIT_MS * MS);
+    answers(&r, PAWL_TIMEOUT);
+}
+
+static void a_message_too_late_for_an_unanswered_attempt_is_asked_about_by_the_next(void **state)
+{
+    struct run r;
+
+    (void)state;
+    begin(&r, false);
+    message(&r);
+    r.now_ns = 2000 * MS;
+    reply(&r, PAWL_EUNKNOWN);
+    sleeps(&r);
+    assert_false(r.fx.check_now);
+}
+
 static void a_failed_recheck_changes_nothing_before_the_limit(void **state)
 {
     struct run r;
@@ -277,6 +346,10 @@ int main(void)
         cmocka_unit_test(in_doubt_no_message_is_believed_unconfirmed),
         cmocka_unit_test(a_grant_in_another_answer_counts_from_that_request),
         cmocka_unit_test(a_lost_place_is_taken_again_under_a_new_id),
+        cmocka_unit_test(a_place_taken_again_begins_afresh),
+        cmocka_unit_test(a_lost_place_in_doubt_leaves_no_doubt_about_the_new_one),
+        cmocka_unit_test(joining_forgets_what_failed_before),
+        cmocka_unit_test(a_message_too_late_for_an_unanswered_attempt_is_asked_about_by_the_next),
         cmocka_unit_test(a_failed_recheck_changes_nothing_before_the_limit),
         cmocka_unit_test(at_the_limit_the_queue_is_left),
         cmocka_unit_test(an_answered_recheck_is_no_longer_waited_for),
