@@ -104,6 +104,7 @@ struct fr_entry *fr_create(struct fr_db *db, const struct fr_bytes *key, enum fr
     entry->key = fr_copy(key);
     entry->type = type;
     entry->expire_ms = FR_NO_EXPIRE;
+    entry->next = *place;
     *place = entry;
     db->n_keys++;
     return entry;

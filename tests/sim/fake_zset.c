@@ -116,7 +116,7 @@ static void cmd_zadd(struct fr_call *call)
     size_t first = nx || xx ? 3 : 2;
     struct fr_entry *zset;
     int64_t added = 0;
-    double score;
+    double score = 0;
 
     if (call->argc == first || (call->argc - first) % 2 != 0) {
         fr_error(call->out, FR_SYNTAX);
