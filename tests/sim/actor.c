@@ -366,12 +366,14 @@ static void ask(struct sim_actor *actor, int lock)
     opts.max_hold_ms = opts.lease_ms * (sim_chance(&actor->rng, 200000) ? 1 : 20);
     opts.grace_ms = sim_below(&actor->rng, 500);
     opts.flags = sim_chance(&actor->rng, 150000) ? PAWL_NO_RENEW : 0;
+    if (sim_chance(&actor->rng, 50000))
+        opts.flags |= PAWL_BARGING;
     if (sim_chance(&actor->rng, 700000)) {
         opts.on_event = on_event;
         opts.on_event_arg = call;
     }
     call->wait_ms = opts.wait_ms;
-    call->no_renew = opts.flags != 0;
+    call->no_renew = (opts.flags & PAWL_NO_RENEW) != 0;
     (void)snprintf(call->owner, sizeof call->owner, "%s", pawl_owner_text(actor->owner));
     rc = pawl_lock_acquire_async(actor->client->pawl, name, strlen(name), &opts, acquired, call,
                                  &call->id);

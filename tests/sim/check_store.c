@@ -248,6 +248,12 @@ static void ask_others(struct sim_check *check, struct sim_lock_state *lock)
     }
 }
 
+/* ARGV[11] of acquire. */
+static bool barges(const struct command *cmd)
+{
+    return strcmp(cmd->script, "acquire") == 0 && cmd->argc > 16 && fr_is(&cmd->argv[16], "1");
+}
+
 static bool knows_ids(const struct sim_grant *grant, const struct sim_snap *now)
 {
     for (int k = 0; k < grant->n_ids; k++)
@@ -273,8 +279,10 @@ static void check_lock(struct sim_check *check, struct sim_lock_state *lock,
         if (fresh)
             grant = sim_grant_find(lock, now.token, now.owner);
         /* A server whose clock steps back may see a key again that it had not deleted yet. */
-        if (fresh && (grant == NULL || !knows_ids(grant, &now)))
+        if (fresh && (grant == NULL || !knows_ids(grant, &now))) {
             grant = new_grant(check, lock, &now);
+            sim_queue_granted(check, lock, now.id[0], barges(cmd));
+        }
         if (!fresh)
             grant = sim_grant_find(lock, now.token, now.owner);
         grant->end_ns = PAWLI_NEVER;

@@ -8,6 +8,7 @@
 #define TEXT_MAX 136
 #define FRAMES_MAX 32
 #define DONE_MAX 64
+#define WAITERS_MAX 64
 
 /* One grant, from its first id to its end. */
 struct sim_grant {
@@ -38,8 +39,18 @@ struct sim_tomb {
     int64_t until_us;
 };
 
+/* One entry of a queue before the command. */
+struct sim_waiter {
+    char id[33];
+    double ticket;
+    bool lives;
+};
+
 struct sim_lock_state {
     struct fr_bytes key;
+    struct fr_bytes queue;
+    struct sim_waiter waiter[WAITERS_MAX];
+    int n_waiters;
     struct sim_snap snap;
     struct sim_grant *grant;
     size_t n_grants;
@@ -70,6 +81,14 @@ struct sim_grant *sim_grant_find(struct sim_lock_state *lock, uint64_t token, co
 /* It may end early from now on. */
 void sim_grant_void(struct sim_world *w, const struct sim_lock_state *lock,
                     struct sim_grant *grant);
+/* ---- check_queue.c ---- */
+void sim_queue_init(struct sim_lock_state *lock);
+/* Before a command. */
+void sim_queue_before(void *arg, const struct fr_bytes *argv, size_t argc);
+/* @id was granted by it. */
+void sim_queue_granted(struct sim_check *check, const struct sim_lock_state *lock, const char *id,
+                       bool barging);
+
 /* After a command: compare the store with what it was. */
 void sim_watch(void *arg, const struct fr_bytes *argv, size_t argc);
 

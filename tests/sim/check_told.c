@@ -16,20 +16,25 @@ struct sim_check *sim_check_new(struct sim_world *w)
         abort();
     check->w = w;
     pawli_list_init(&check->handles);
-    for (int i = 0; i < SIM_LOCKS_MAX; i++)
+    for (int i = 0; i < SIM_LOCKS_MAX; i++) {
         check->lock[i].key = fr_text(sim_lock_name(i));
+        sim_queue_init(&check->lock[i]);
+    }
     for (int i = 0; i < w->plan.n_faults; i++)
         if (w->plan.fault[i].kind == SIM_REPLAY)
             check->keeps_frames = true;
     w->server.watch = sim_watch;
+    w->server.before = sim_queue_before;
     w->server.watch_arg = check;
     return check;
 }
 
 void sim_check_free(struct sim_check *check)
 {
-    for (int i = 0; i < SIM_LOCKS_MAX; i++)
+    for (int i = 0; i < SIM_LOCKS_MAX; i++) {
         free(check->lock[i].grant);
+        free(check->lock[i].queue.data);
+    }
     for (int i = 0; i < FRAMES_MAX; i++)
         free(check->frame[i].data);
     free(check);

@@ -153,6 +153,7 @@ void sim_client_open(struct sim_client *client)
     client->turn_at_ns = PAWLI_NEVER;
     client->app_pending = false;
     client->turn_pending = false;
+    client->starved_until_ns = 0;
     client->disturbed_ns = w->now_ns;
     w->current = client;
     opts.connect_ms = 1000;

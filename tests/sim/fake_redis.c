@@ -321,6 +321,8 @@ static void run(struct fr_server *server, struct fr_conn *conn, const struct fr_
     }
     if (run_admin(server, conn, argv, argc, out))
         return;
+    if (server->before != NULL)
+        server->before(server->watch_arg, argv, argc);
     run_data(server, &call);
     if (server->watch != NULL)
         server->watch(server->watch_arg, argv, argc);

@@ -24,7 +24,7 @@ struct fr_conn {
     size_t n_channels;
 };
 
-/* After each command that touched data; for the checker. */
+/* Before and after each command that touches data; for the checker. */
 typedef void (*fr_watch_cb)(void *arg, const struct fr_bytes *argv, size_t argc);
 
 struct fr_server {
@@ -34,6 +34,7 @@ struct fr_server {
     size_t n_scripts;
     struct fr_conn *conns;
     struct fr_out scratch;
+    fr_watch_cb before;
     fr_watch_cb watch;
     void *watch_arg;
     bool loading; /* answers -LOADING */

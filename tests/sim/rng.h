@@ -2,6 +2,7 @@
 #ifndef SIM_RNG_H
 #define SIM_RNG_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ static inline uint64_t sim_u64(struct sim_rng *rng)
 /* In [0, n), n > 0. */
 static inline int64_t sim_below(struct sim_rng *rng, int64_t n)
 {
+    assert(n > 0);
     return (int64_t)(sim_u64(rng) % (uint64_t)n);
 }
 

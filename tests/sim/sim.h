@@ -178,7 +178,7 @@ struct sim_world {
     char failure[400]; /* what was violated; "": nothing */
     uint64_t n_grants;
     uint64_t n_checks;
-    uint64_t n_ghosts;
+    uint64_t n_handovers;
     uint64_t n_lost;
     uint64_t n_unknown;
 };
@@ -205,7 +205,7 @@ struct sim_result {
     int64_t simulated_ns;
     uint64_t n_grants;
     uint64_t n_checks;
-    uint64_t n_ghosts;
+    uint64_t n_handovers;
     uint64_t n_lost;
     uint64_t n_unknown;
     uint64_t n_served;
