@@ -15,6 +15,7 @@ struct options {
     int64_t clients;
     int64_t actors;
     int64_t run_ms;
+    int64_t stop; /* after so many failures */
     bool quiet;
 };
 
@@ -173,7 +174,7 @@ static int run_many(const struct options *options, struct fr_lua *lua)
     double took = 0;
     int64_t i = 0;
 
-    while (i < options->seeds && total.n_failed < 5 &&
+    while (i < options->seeds && total.n_failed < (uint64_t)options->stop &&
            (options->seconds == 0 || took < (double)options->seconds)) {
         run_one((uint64_t)(options->first + i++), lua, &total);
         took = now_s() - from;
@@ -228,7 +229,8 @@ static bool take(const char *name, int *i, int argc, char **argv, int64_t *ret_n
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: sim [--seeds N] [--first SEED] [--seconds S] [--hours H]\n"
+    (void)fprintf(stderr, "usage: sim [--seeds N] [--first SEED] [--seconds S] [--hours H] "
+                          "[--stop FAILURES]\n"
                           "       sim --seed S [--mask M] [--clients N] [--actors N] [--ms T] "
                           "[--quiet]\n");
     return 2;
@@ -236,7 +238,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    struct options options = { .seeds = 10000, .seed = -1, .first = 1 };
+    struct options options = { .seeds = 10000, .seed = -1, .first = 1, .stop = 5 };
     struct fr_lua *lua;
     int64_t hours = 0;
     int rc;
@@ -251,6 +253,7 @@ int main(int argc, char **argv)
                  !take("--seed", &i, argc, argv, &options.seed) &&
                  !take("--mask", &i, argc, argv, &options.mask) &&
                  !take("--clients", &i, argc, argv, &options.clients) &&
+                 !take("--stop", &i, argc, argv, &options.stop) &&
                  !take("--actors", &i, argc, argv, &options.actors) &&
                  !take("--ms", &i, argc, argv, &options.run_ms))
             return usage();
