@@ -444,7 +444,8 @@ struct pawl_lock_info {
     int64_t lease_ms;
     int64_t since_ms;       /* server time of the grant, ms since 1970 */
     int64_t held_ms;
-    int64_t latest_end_ms;  /* server time at which the maximum hold ends; 0: none */
+    int64_t latest_end_ms;  /* server time at which the store lets go at the latest: maximum hold
+                               and grace; 0: never while it is renewed */
     int revoked;            /* force-released: goes when the lease ends */
     const char *host;
     int64_t pid;

@@ -35,18 +35,20 @@ local function hand_over(K, Q, F, now, floor, mine)
           return false, true
         end
       end
+      if lives and not token then
+        -- Without the counter no token can be trusted to rise: the lock stays free for who asks.
+        local old = pcall('GET', F)
+        if type(old) == 'table' then return false, false end
+        old = tonumber(old or 0) or 0
+        if not (old >= 0 and old < 9007199254740991) then old = 0 end
+        token = math.max(old + 1, now)
+        if floor > token and floor <= token + 86400000000 then token = floor end
+        if pcall('SET', F, format('%.0f', token)).err then return false, false end
+      end
       gone[#gone + 1] = m
       if lives then
         call('ZREM', Q, unpack(gone))
         gone = {}
-        if not token then
-          local old = pcall('GET', F)
-          old = type(old) == 'string' and tonumber(old) or 0
-          if not (old >= 0 and old < 9007199254740991) then old = 0 end
-          token = math.max(old + 1, now)
-          if floor > token and floor <= token + 86400000000 then token = floor end
-          pcall('SET', F, format('%.0f', token))
-        end
         local claim, finish = math.min(1500, tonumber(lease)), 0
         if span ~= '0' then
           finish = ms + tonumber(span)
