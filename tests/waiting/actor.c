@@ -48,6 +48,7 @@ struct want {
 
 static struct pawl_client *client;
 static struct want *wants;
+static int64_t ready_ms = 5000;
 
 static int64_t now_ns(void)
 {
@@ -453,6 +454,8 @@ static void read_option(struct pawl_client_options *o, char *arg)
         o->release_ms = atoll(value);
     else if (strcmp(arg, "flags") == 0)
         o->flags = (unsigned)atoi(value);
+    else if (strcmp(arg, "ready_ms") == 0)
+        ready_ms = atoll(value);
     else if (strcmp(arg, "prefix") == 0)
         o->prefix = value;
     else
@@ -480,7 +483,7 @@ int main(int argc, char **argv)
     rc = argc < 2 ? PAWL_EUSAGE : pawl_client_open(argv[1], &o, &client);
     if (rc != 0)
         die("open", rc);
-    rc = pawl_client_ready(client, 5000);
+    rc = pawl_client_ready(client, ready_ms);
     printf("ready %s\n", pawl_result_name(rc));
     fds[1].fd = pawl_client_fd(client);
     for (;;) {

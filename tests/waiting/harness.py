@@ -20,7 +20,7 @@ BUILD = os.environ.get("PAWL_BUILD") or os.path.join(SOURCE, "build")
 ACTOR = os.path.join(BUILD, "tests", "waiting", "actor")
 sys.path.insert(0, os.path.join(SOURCE, "tests", "lib"))
 
-from redis_server import RedisServer  # noqa: E402
+from redis_server import RedisServer, free_port  # noqa: E402,F401
 
 PATIENCE = float(os.environ.get("PAWL_TEST_PATIENCE", "20"))
 # A sanitized or valgrinded library is slower: limits that a test judges grow with it.

@@ -6,6 +6,7 @@
 -- Answer: {0, now us, remaining ms (-2: free), 1 if the next turn is inbox's, then of each waiter:
 --         -1 queued, 0 neither, or its token} and, if the lock was handed to a waiter that was not
 --         named, id and token   {-8, now} not a lock   {-35, now, text} refused, nothing written
+--         Remaining 0 and 1: free, with dead waiters still to be passed over; ask again at once.
 local K, Q, F, inbox = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local call, pcall, format = redis.call, redis.pcall, string.format
 local time = call('TIME')
@@ -35,7 +36,7 @@ if kind == 'hash' then
     if type(r) == 'table' then return {-35, now, r.err} end
   end
 end
-local answer, n = {0, now, 0, 0}, 4
+local answer, n, more = {0, now, 0, 0}, 4, token == 'more'
 local finish
 for i = 3, #ARGV, 4 do
   local code = 0
@@ -56,8 +57,28 @@ for i = 3, #ARGV, 4 do
   n = n + 1
   answer[n] = code
 end
-answer[3] = call('PTTL', K)
-local head = call('ZRANGE', Q, 0, 0)[1]
-if head and string.match(head, '^w%x+\n([^\n]*)\n') == inbox then answer[4] = 1 end
+answer[3] = more and 0 or call('PTTL', K)
+
+-- Is the next turn ours? Clients that should have been heard of by now are left out: they will be
+-- dead when the lock expires, and somebody must look then.
+local from, quiet = 0, {}
+while answer[4] == 0 and from < 128 do
+  local entries = call('ZRANGE', Q, from, from == 0 and 0 or from + 31)
+  from = from + #entries
+  if #entries == 0 then break end
+  for i = 1, #entries do
+    local other = string.match(entries[i], '^w%x+\n([^\n]*)\n')
+    if more or other == inbox then
+      answer[4] = 1
+    elseif other and quiet[other] == nil then
+      local seen = call('ZSCORE', Q, 'i' .. other)
+      quiet[other] = not seen or ms - (tonumber(seen) - 1e15) > 1000
+    end
+    if answer[4] == 1 or not (other and quiet[other]) then
+      from = 128
+      break
+    end
+  end
+end
 if id then answer[n + 1], answer[n + 2] = id, format('%.0f', token) end
 return answer

@@ -5,19 +5,21 @@
 --   x<id>      4e15 + until when this id is refused, us
 -- A waiter lives if its own deadline has not passed and its inbox was heard of within 1.5 s, and it
 -- must be there to be told: 0 receivers count as dead. An inbox that begins with ~ cannot be told:
--- the lock stays free for it until its client asks, as it does often. At most 64 dead ones are
--- passed over in one call; the next re-check goes on from there.
+-- the lock stays free for it until its client asks, as it does often. One call tells at most 64
+-- inboxes in vain and passes over some 1000 dead waiters; the next re-check goes on from there.
 -- The lock is written before the waiter is told, so that nobody believes in a grant that failed.
 -- mine: the inbox of the calling client, which reads of a grant to it in the answer.
--- Returns the id and token of a grant to mine; else false, and whether somebody else is served or
--- has the next turn.
+-- Returns the id and token of a grant to mine; else false and 'told' (somebody else is served),
+-- 'asks' (the turn is of one who will ask), 'more' (dead ones are left to be passed over), or false:
+-- nobody waits.
 local function hand_over(K, Q, F, now, floor, mine)
   local call, pcall, format = redis.call, redis.pcall, string.format
-  local ms, page, dead, silent, token = math.floor(now / 1000), 1, 0, {}, nil
-  while dead < 64 do
+  local ms, page, dead, vain, silent, token =
+    math.floor(now / 1000), 1, 0, 0, {}, nil
+  while dead < 1000 and vain < 64 do
     local entries, gone = call('ZRANGE', Q, 0, page - 1), {}
     local last = #entries < page
-    page = 16
+    page = math.min(page * 4, 256)
     for i = 1, #entries do
       local m = entries[i]
       local id, inbox, lease, span, deadline, owner, who = string.match(m,
@@ -30,9 +32,10 @@ local function hand_over(K, Q, F, now, floor, mine)
       if lives and inbox ~= mine then
         local seen = not silent[inbox] and call('ZSCORE', Q, 'i' .. inbox)
         lives = seen and ms - (tonumber(seen) - 1e15) <= 1500
+        if not lives then silent[inbox] = true end
         if lives and string.sub(inbox, 1, 1) == '~' then
           if #gone > 0 then call('ZREM', Q, unpack(gone)) end
-          return false, true
+          return false, 'asks'
         end
       end
       if lives and not token then
@@ -59,9 +62,13 @@ local function hand_over(K, Q, F, now, floor, mine)
         call('PEXPIRE', K, format('%.0f', claim))
         if inbox == mine then return id, token end
         local told = pcall('PUBLISH', inbox, id .. format(' %.0f', token))
-        if type(told) == 'number' and told > 0 then return false, true end
+        if type(told) == 'number' and told > 0 then return false, 'told' end
         call('DEL', K)
-        silent[inbox] = true
+        silent[inbox], vain = true, vain + 1
+        if vain == 64 then
+          last = false
+          break
+        end
       end
       dead = dead + 1
     end
@@ -71,5 +78,5 @@ local function hand_over(K, Q, F, now, floor, mine)
       return false, false
     end
   end
-  return false, true
+  return false, 'more'
 end
