@@ -4,11 +4,10 @@
 static void cancel_answers_at_once_in_every_state(void **state)
 {
     struct pawli_backoff backoff;
-    struct run r;
+    struct run r = { .now_ns = 0 };
 
     (void)state;
     pawli_backoff_init(&backoff, MIN_MS, MAX_MS, 1);
-    r.now_ns = 0;
     pawli_wait_init(&r.wait, false, LIMIT_MS * MS, LEASE_MS, &backoff);
     cancel(&r); /* before it began */
     ends(&r, PAWL_CANCELED);
