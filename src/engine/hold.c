@@ -93,12 +93,16 @@ static void lose(struct pawli_held *held, int reason)
 static int64_t wake_at(const struct pawli_held *held, int64_t wake_ns)
 {
     int64_t grid_ns = held->sm.lease_ms * PAWLI_NS_PER_MS / 100;
+    int64_t end_ns = held->sm.valid_until_ns;
 
     if (wake_ns != held->sm.renew_at_ns || wake_ns == PAWLI_NEVER)
         return wake_ns;
     if (grid_ns > BATCH_NS_MAX)
         grid_ns = BATCH_NS_MAX;
-    return (wake_ns / grid_ns + 1) * grid_ns;
+    wake_ns = (wake_ns / grid_ns + 1) * grid_ns;
+    if (end_ns > held->sm.max_end_ns)
+        end_ns = held->sm.max_end_ns;
+    return wake_ns < end_ns ? wake_ns : end_ns; /* a loss is never told late */
 }
 
 static void apply(struct pawli_held *held, const struct pawli_hold_effects *fx)
