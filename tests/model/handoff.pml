@@ -18,7 +18,9 @@
 #ifndef CLAIM
 #define CLAIM 3
 #endif
+#ifndef TMAX
 #define TMAX 9
+#endif
 #define NOBODY 0
 #define HOLDER 1
 #define N 2                     /* waiters 2 and 3 */

@@ -121,7 +121,8 @@ static void on_granted(void *arg, int result, struct pawl_lock *lock)
     int64_t at_ns = now_ns();
 
     printf("got %s %s %lld %lld %llu\n", w->name, pawl_result_name(result), (long long)at_ns,
-           (long long)(at_ns - w->asked_ns), result == 0 ? (unsigned long long)pawl_lock_token(lock) : 0);
+           (long long)(at_ns - w->asked_ns),
+           result == 0 ? (unsigned long long)pawl_lock_token(lock) : 0);
     if (result != 0)
         return;
     w->grants++;
