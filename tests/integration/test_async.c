@@ -213,9 +213,8 @@ static void completions_may_ask_for_more(void **state)
     struct chain chain = { open_client(s->url, NULL), 100, 0, 0 };
     struct pawl_lock_options opts = lock_options(5000, 1000);
 
-    EXPECT_RESULT(pawl_lock_acquire_async(chain.client, "job", 3, &opts, next_in_chain, &chain,
-                                          NULL),
-                  0);
+    EXPECT_RESULT(
+        pawl_lock_acquire_async(chain.client, "job", 3, &opts, next_in_chain, &chain, NULL), 0);
     for (int64_t end_ms = now_ms() + slack_ms(10000); chain.n_left > 0 && now_ms() < end_ms;)
         dispatch_for(chain.client, 20);
     assert_int_equal(chain.n_left, 0);

@@ -91,7 +91,8 @@ static void error_inside_a_script_is_unknown(void **state)
     rc = pawl_force_release(client, "job", 3, 0, 0);
     EXPECT_RESULT(rc, PAWL_ESCRIPT);
     assert_int_equal(pawl_result_class(rc), PAWL_CLASS_UNKNOWN);
-    rc = refuse(client, "job", 1000, 300); /* tried again, until the limit: then unknown for good */
+    rc =
+        refuse(client, "job", 1000, 300); /* tried again, until the limit: then unknown for good */
     relay_answer(relay, "EVAL", "", 0);
     EXPECT_RESULT(rc, PAWL_EUNKNOWN);
     pawl_client_close(client);
@@ -133,7 +134,8 @@ static void cluster_without_slots_is_down(void **state)
 
 static void loading_server_is_waited_for(void **state)
 {
-    struct server_options opts = { .appendonly = true, .loading = true,
+    struct server_options opts = { .appendonly = true,
+                                   .loading = true,
                                    .config = "key-load-delay 1000\n"
                                              "loading-process-events-interval-bytes 1024" };
     struct server *s = server_start(&opts);
@@ -162,9 +164,20 @@ static void loading_server_is_waited_for(void **state)
 static void url_that_cannot_be_used_is_refused(void **state)
 {
     static const char *const urls[] = {
-        "", "localhost", "http://localhost", "redis://", "redis://host:0", "redis://host:65536",
-        "redis://host:x", "redis://host/-1", "redis://host/a", "redis+unix://", "redis://[::1",
-        "redis://user@%zz", "redis://host/1?what=2", "rediss://",
+        "",
+        "localhost",
+        "http://localhost",
+        "redis://",
+        "redis://host:0",
+        "redis://host:65536",
+        "redis://host:x",
+        "redis://host/-1",
+        "redis://host/a",
+        "redis+unix://",
+        "redis://[::1",
+        "redis://user@%zz",
+        "redis://host/1?what=2",
+        "rediss://",
     };
     struct pawl_client *client = NULL;
 

@@ -322,8 +322,7 @@ static void waiters_burn_neither_side(void **state)
     for (int i = 0; i < N; i++) {
         struct pawl_lock_options opts = lock_options(5000, PAWL_FOREVER);
 
-        EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, on_acquired, &all[i],
-                                              NULL),
+        EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, on_acquired, &all[i], NULL),
                       0);
     }
     dispatch_for(client, 500);
