@@ -365,7 +365,7 @@ static void ask(struct sim_actor *actor, int lock)
     opts.wait_ms = choose_wait(actor);
     opts.max_hold_ms = opts.lease_ms * (sim_chance(&actor->rng, 200000) ? 1 : 20);
     opts.grace_ms = sim_below(&actor->rng, 500);
-    opts.flags = sim_chance(&actor->rng, 150000) ? PAWL_NO_RENEW : 0;
+    opts.flags = sim_chance(&actor->rng, 150000) && !w->calm ? PAWL_NO_RENEW : 0;
     if (sim_chance(&actor->rng, 50000))
         opts.flags |= PAWL_BARGING;
     if (sim_chance(&actor->rng, 700000)) {

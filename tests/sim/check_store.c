@@ -30,6 +30,8 @@ static void read_field(struct sim_world *w, const struct fr_pair *pair, struct s
             memcpy(snap->id[snap->n_ids++], field->data + 2, 33);
     } else if (fr_is(field, "@t")) {
         snap->token = strtoull(pair->value.data, NULL, 10);
+    } else if (fr_is(field, "@r")) {
+        snap->revoked = true;
     } else if (field->len > 0 && field->data[0] != '@') {
         if (snap->owner[0] != '\0')
             sim_fail(w, "I1: two owners at the store: %s and %.*s", snap->owner, (int)field->len,
@@ -172,6 +174,8 @@ static void check_ended(struct sim_world *w, struct sim_lock_state *lock,
     for (int i = 0; i < was->n_ids; i++)
         if ((other || !has_id(now, was->id[i])) && !expired && !may_end(cmd, was, was->id[i]))
             sim_fail(w, "a live hold vanished without its release (script '%s')", cmd->script);
+    if (expired && other && w->calm)
+        sim_fail(w, "a lock lapsed in a world without faults: nobody gave it back");
     if (other && grant != NULL && grant->end_ns == PAWLI_NEVER) {
         grant->end_ns = w->now_ns;
         if (!expired && strcmp(cmd->script, "force") == 0)
@@ -291,8 +295,10 @@ static void check_lock(struct sim_check *check, struct sim_lock_state *lock,
             grant->lease_ms = left_ms;
         if (!cmd->by_operator && !fresh && w->now_ns + left_ms * SIM_MS >= grant->true_end_ns)
             grant->void_ns = 0; /* confirmed for as long as the holder may believe */
-        if (strcmp(cmd->script, "force") == 0 && names(cmd->argv, cmd->argc, lock->key.data))
-            grant->revoked = true;
+        if (grant->revoked && !fresh && !cmd->by_operator && !lock->persisted &&
+            now.expire_ms > lock->snap.expire_ms + 1)
+            sim_fail(w, "a revoked lock was given more time by '%s'", cmd->script);
+        grant->revoked = grant->revoked || now.revoked;
         check_ids(check, lock, grant, &now, cmd);
     }
     if (w->verbose && (now.live || lock->snap.live) && cmd->script[0] != 'i')
@@ -316,18 +322,18 @@ static void keep_frame(struct sim_check *check, const struct fr_bytes *argv, siz
         fr_bulk(frame, argv[i].data, argv[i].len);
 }
 
-/* KEYS lock, queue; ARGV owner, hold id, tombstone until. */
+/* KEYS lock, queue, counter; ARGV owner, hold id, tombstone until. */
 static void note_tomb(struct sim_check *check, const struct fr_bytes *argv, size_t argc)
 {
     struct sim_tomb *tomb = &check->tomb[check->n_tombs % DONE_MAX];
     int64_t until_us;
 
-    if (argc < 8 || argv[6].len != 32 || !fr_integer(&argv[7], &until_us) || until_us == 0 ||
+    if (argc < 9 || argv[7].len != 32 || !fr_integer(&argv[8], &until_us) || until_us == 0 ||
         check->w->server.db.oom || check->w->server.db.misconf)
         return;
     if (check->n_tombs < DONE_MAX)
         check->n_tombs++;
-    copy_text(tomb->id, sizeof tomb->id, &argv[6]);
+    copy_text(tomb->id, sizeof tomb->id, &argv[7]);
     tomb->until_us = until_us;
 }
 

@@ -27,6 +27,7 @@ struct sim_grant {
 /* What the store says now. */
 struct sim_snap {
     bool live;
+    bool revoked;
     uint64_t token;
     char owner[TEXT_MAX];
     char id[IDS_MAX][33];
