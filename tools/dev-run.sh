@@ -16,11 +16,14 @@ note_pid()
     echo "$1 $2 $(start_time "$2")" >>"$run_pids"
 }
 
-# is_noted PID START: that very process lives and is no zombie.
+# is_noted PID START: that very process lives. It does not as a zombie, unless other threads of it
+# still end: until then it has its ports.
 is_noted()
 {
-    [ -n "$2" ] && [ "$(start_time "$1")" = "$2" ] &&
-        [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c 1)" != Z ]
+    [ -n "$2" ] && [ "$(start_time "$1")" = "$2" ] || return 1
+    [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c 1)" = Z ] || return 0
+    set -- "/proc/$1/task"/*
+    [ $# -gt 1 ]
 }
 
 run_is_alive()

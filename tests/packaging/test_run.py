@@ -28,9 +28,12 @@ def pids(folder):
 
 
 def alive(pid):
+    """A zombie is not, unless other threads of it still end: until then it has its ports."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+            if stat.read().rsplit(")", 1)[1].split()[0] != "Z":
+                return True
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
     except FileNotFoundError:
         return False
 
