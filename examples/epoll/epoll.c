@@ -1,5 +1,7 @@
 /* epoll.c: locks on an event loop. Three jobs ask for the same lock at once, none of them blocks
  * the loop, and each gives the lock back from a timer when its work is done. */
+#define _POSIX_C_SOURCE 200809L /* for CLOCK_MONOTONIC with -std=c11 */
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
