@@ -69,6 +69,8 @@ struct relay {
     char answer_part[64];
     char answer_text[512];
     int answer_times;
+    char replace_from[64];
+    char replace_to[64];
     unsigned n_accepted;
     unsigned seed;
     struct wishes wishes[2];
@@ -131,6 +133,15 @@ static bool answered_here(struct relay *r, struct pair *p, char *bytes, size_t l
     return true;
 }
 
+static void replace(const struct relay *r, char *bytes, size_t len)
+{
+    size_t n = strlen(r->replace_from);
+    char *at = n == 0 ? NULL : memmem(bytes, len, r->replace_from, n);
+
+    if (at != NULL)
+        memcpy(at, r->replace_to, n);
+}
+
 static void take_in(struct relay *r, struct pair *p, enum relay_way way)
 {
     struct wishes *w = &r->wishes[way];
@@ -148,6 +159,8 @@ static void take_in(struct relay *r, struct pair *p, enum relay_way way)
         due_ms += w->delay_min_ms + rand_r(&r->seed) % (w->delay_max_ms - w->delay_min_ms + 1);
     if (w->drop || (way == RELAY_UP && answered_here(r, p, bytes, (size_t)n)))
         return;
+    if (way == RELAY_DOWN)
+        replace(r, bytes, (size_t)n);
     append(&p->stream[way], bytes, (size_t)n, due_ms);
 }
 
@@ -444,6 +457,15 @@ void relay_answer(struct relay *r, const char *part, const char *text, int times
     snprintf(r->answer_part, sizeof r->answer_part, "%s", part);
     snprintf(r->answer_text, sizeof r->answer_text, "%s", text);
     r->answer_times = times;
+    unlock(r);
+}
+
+void relay_replace(struct relay *r, const char *from, const char *to)
+{
+    assert_int_equal(strlen(from), strlen(to));
+    pthread_mutex_lock(&r->mu);
+    snprintf(r->replace_from, sizeof r->replace_from, "%s", from);
+    snprintf(r->replace_to, sizeof r->replace_to, "%s", to);
     unlock(r);
 }
 

@@ -39,6 +39,8 @@ void relay_ignore(struct relay *r, bool on);
 /* The next @times chunks towards the server that contain @part do not arrive; the client gets
  * @text instead. For errors that a real server cannot be brought to. */
 void relay_answer(struct relay *r, const char *part, const char *text, int times);
+/* Changes @from into @to, of the same length, where a chunk towards the client has it. */
+void relay_replace(struct relay *r, const char *from, const char *to);
 
 /* What has happened so far. */
 size_t relay_bytes(struct relay *r, enum relay_way way); /* passed on */

@@ -70,7 +70,7 @@ static void write_config(const struct server *s)
                 "tls-auth-clients optional\n",
                 s->port, o->cert_file, o->key_file, o->ca_file);
     if (o->password != NULL)
-        fprintf(f, "requirepass %s\n", o->password);
+        fprintf(f, "requirepass \"%s\"\n", o->password);
     if (o->acl != NULL) {
         char acl[128];
 
