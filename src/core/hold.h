@@ -27,7 +27,7 @@ enum pawli_hold_event_kind {
     PAWLI_HOLD_DOUBT,     /* a clock jumped: renew at once */
     PAWLI_HOLD_CHANGED,   /* lease_ms, renew: after a re-entry, a partial release or an extend;
                              sent_ns and pttl_ms as with RENEWED; shorter: the lease may shrink */
-    PAWLI_HOLD_SHORTENED, /* an extend to a shorter lease is sent now: lease_ms */
+    PAWLI_HOLD_SHORTENED, /* an extend, perhaps to a shorter lease, is sent now: lease_ms */
     PAWLI_HOLD_RELEASE,   /* the release of the last handle begins */
     PAWLI_HOLD_LOST       /* the caller's thread noticed the loss: code */
 };

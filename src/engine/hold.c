@@ -376,18 +376,17 @@ bool pawli_hold_leave(struct pawl_lock *lock)
 void pawli_hold_extended(struct pawl_lock *lock, int64_t sent_ns, int64_t lease_ms,
                          int64_t pttl_ms)
 {
-    bool shorter = lease_ms < lock->held->sm.lease_ms;
-
     lock->settings.lease_ms = lease_ms;
+    /* Whatever was believed before: the lease of a hold that was released since may last longer. */
     if (!pawli_list_empty(&lock->held->link))
-        changed(lock->held, sent_ns, pttl_ms, shorter);
+        changed(lock->held, sent_ns, pttl_ms, true);
 }
 
 void pawli_hold_shortening(struct pawl_lock *lock, int64_t lease_ms)
 {
     struct pawli_hold_event ev = { .kind = PAWLI_HOLD_SHORTENED, .lease_ms = lease_ms };
 
-    if (!pawli_list_empty(&lock->held->link) && lease_ms < lock->held->sm.lease_ms)
+    if (!pawli_list_empty(&lock->held->link))
         pawli_held_step(lock->held, &ev);
 }
 

@@ -78,7 +78,7 @@ void pawli_hold_renewed(struct pawli_held *held, int64_t sent_ns, int code, int6
 void pawli_hold_extended(struct pawl_lock *lock, int64_t sent_ns, int64_t lease_ms,
                          int64_t pttl_ms);
 
-/* An extend of @lock to @lease_ms is about to be sent: if that is shorter, believe no longer. */
+/* An extend of @lock to @lease_ms is about to be sent: believe no longer than that. */
 void pawli_hold_shortening(struct pawl_lock *lock, int64_t lease_ms);
 /* It was not answered: go on with the shorter lease. */
 void pawli_hold_shortened(struct pawl_lock *lock, int64_t lease_ms);

@@ -40,12 +40,13 @@ local answer, n, more = {0, now, 0, 0}, 4, token == 'more'
 local finish
 for i = 3, #ARGV, 4 do
   local code = 0
-  local h = kind == 'hash' and call('HMGET', K, '@h' .. ARGV[i], '@t', '@e', ARGV[i + 1]) or {}
+  local h = kind == 'hash' and call('HMGET', K, '@h' .. ARGV[i], '@t', '@e', ARGV[i + 1], '@r') or {}
   if h[1] and h[2] then
     local ttl, left = tonumber(ARGV[i + 2]), call('PTTL', K)
     finish = tonumber(h[3]) or 0
     if finish > 0 then ttl = math.min(ttl, finish - ms) end
-    if ttl > left then call('PEXPIRE', K, format('%.0f', ttl)) end
+    -- A revoked lock passes on when its time ends: not a claim's longer one.
+    if ttl > left and not h[5] then call('PEXPIRE', K, format('%.0f', ttl)) end
     code = tonumber(h[2])
     if ARGV[i] == id then id = false end
   elseif h[2] and h[4] then
