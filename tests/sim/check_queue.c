@@ -89,7 +89,8 @@ void sim_queue_granted(struct sim_check *check, const struct sim_lock_state *loc
 {
     double ticket = HEARD_BASE;
 
-    if (barging)
+    /* A hand-over that the server refuses to write leaves the lock to whoever comes. */
+    if (barging || check->w->server.db.oom || check->w->server.db.misconf)
         return;
     for (int i = 0; i < lock->n_waiters; i++)
         if (strcmp(lock->waiter[i].id, id) == 0)
