@@ -300,7 +300,8 @@ struct pawl_lock_options {
     int64_t lease_ms;    /* PAWL_LEASE_MIN_MS to PAWL_LEASE_MAX_MS. Renewed every third of it. */
     int64_t wait_ms;     /* 0: one try; to PAWL_WAIT_MAX_MS; or PAWL_FOREVER */
     int64_t max_hold_ms; /* lease_ms to PAWL_MAX_HOLD_MAX_MS; or PAWL_UNLIMITED. Then the task is
-                            told, and after the grace the lock is released by force. */
+                            told, and after the grace the lock is released by force. The client's
+                            default grows to lease_ms if that is longer. */
     int64_t grace_ms;    /* 0 to 60000; in effect never more than lease_ms / 3 */
     unsigned flags;      /* PAWL_NO_RENEW, PAWL_BARGING */
     pawl_event_cb on_event; /* NULL: none */

@@ -20,12 +20,12 @@ uint64_t pawli_fence_floor(const struct pawli_fence *fence, uint16_t slot)
     return fence->seen == NULL ? 0 : fence->seen[slot];
 }
 
-int pawli_fence_saw(struct pawli_fence *fence, uint16_t slot, uint64_t token, int64_t server_us)
+int pawli_fence_saw(struct pawli_fence *fence, uint16_t slot, uint64_t token, int64_t now_us)
 {
     uint64_t known = pawli_fence_floor(fence, slot);
 
-    if (server_us > 0 && (uint64_t)server_us > known)
-        known = (uint64_t)server_us;
+    if (now_us > 0 && (uint64_t)now_us > known)
+        known = (uint64_t)now_us;
     if (token == 0 || token > PAWLI_TOKEN_MAX ||
         (token > known && token - known > (uint64_t)PAWLI_DAY_US))
         return PAWL_EPROTOCOL;

@@ -14,10 +14,10 @@ struct pawli_fence {
 void pawli_fence_done(struct pawli_fence *fence);
 uint64_t pawli_fence_floor(const struct pawli_fence *fence, uint16_t slot);
 
-/* A token arrived with server time @server_us. 0 and remembered; PAWL_EPROTOCOL and ignored if it
- * is 0, above 2^53, or more than a day above both the last one of the slot and the server's time:
- * one clock in the far future must not drag the counters up for ever. Out of memory only loses the
- * floor, which is an optimisation of safety at new servers: 0 then. */
-int pawli_fence_saw(struct pawli_fence *fence, uint16_t slot, uint64_t token, int64_t server_us);
+/* A token arrived when this machine's wall clock showed @now_us. 0 and remembered; PAWL_EPROTOCOL
+ * and ignored if it is 0, above 2^53, or more than a day above both the last one of the slot and
+ * that time: one server's clock in the far future must not drag the counters up for ever. Out of
+ * memory only loses the floor, which is an optimisation of safety at new servers: 0 then. */
+int pawli_fence_saw(struct pawli_fence *fence, uint16_t slot, uint64_t token, int64_t now_us);
 
 #endif

@@ -206,6 +206,10 @@ int pawli_lock_options_read(const struct pawl_lock_options *opts,
     set.lease_ms = choose(all.lease_ms, client->lease_ms);
     set.wait_ms = choose(all.wait_ms, client->wait_ms);
     set.max_hold_ms = choose(all.max_hold_ms, client->max_hold_ms);
+    /* Who asks for a longer lease than the default maximum means to hold that long. */
+    if (all.max_hold_ms == PAWL_DEFAULT && set.max_hold_ms != PAWL_UNLIMITED &&
+        set.max_hold_ms < set.lease_ms)
+        set.max_hold_ms = set.lease_ms;
     set.grace_ms = choose(all.grace_ms, client->grace_ms);
     set.flags = all.flags;
     rc = hold_check(set.lease_ms, set.wait_ms, set.max_hold_ms, set.grace_ms, detail, detail_len);

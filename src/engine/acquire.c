@@ -152,22 +152,16 @@ static void count(struct pawli_acquire *a, int result)
 static struct pawli_grant grant_of(const struct pawli_acquire *a,
                                    const struct pawli_wait_effects *fx)
 {
-    const struct pawl_client *client = a->call.client;
-    /* A message carries no server time; ours of it does to judge the token by. */
-    int64_t server_us = client->backend->server_us(client->node, pawli_loop_now_ns(client->loop));
-
     if (fx->base_ns > 0)
         return (struct pawli_grant){ .base_ns = fx->base_ns,
                                      .pttl_ms = fx->pttl_ms,
                                      .token = a->granted_token,
                                      .count = 1,
-                                     .server_us = server_us,
                                      .claim = fx->claim };
     return (struct pawli_grant){ .base_ns = a->req.sent_ns,
                                  .pttl_ms = a->req.answer.pttl_ms,
                                  .token = a->req.answer.token,
-                                 .count = a->req.answer.count,
-                                 .server_us = a->req.server_us };
+                                 .count = a->req.answer.count };
 }
 
 static void complete(struct pawli_acquire *a, const struct pawli_wait_effects *fx)

@@ -55,7 +55,6 @@ struct pawli_grant {
     int64_t pttl_ms;
     uint64_t token;
     int count;
-    int64_t server_us;
     bool claim; /* handed over by the queue: pttl_ms is a claim that must be confirmed */
 };
 
