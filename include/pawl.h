@@ -224,12 +224,15 @@ int pawl_client_ready(struct pawl_client *client, int64_t wait_ms);
  * does nothing. Not from inside a callback of this client. */
 void pawl_client_close(struct pawl_client *client);
 
-/* A descriptor that is readable while completions wait for pawl_client_dispatch(). For poll, epoll
- * or any event loop; do not read from it. It belongs to the client. PAWL_EFORKED after a fork. */
+/* A descriptor that is readable while there is something for pawl_client_dispatch() to do: answers
+ * that wait, or bytes from the store, which the dispatch then reads without waking another thread.
+ * For poll, epoll or any event loop, level-triggered; do not read from it. It belongs to the client.
+ * PAWL_EFORKED after a fork. */
 int pawl_client_fd(const struct pawl_client *client);
 
-/* Run the completions that are waiting, on this thread. Returns how many ran, or a failure.
- * From inside a completion it runs nothing. */
+/* Run the completions that are waiting, on this thread. Returns how many ran (also 0), or a failure.
+ * From inside a completion it runs nothing. A loop that is late with it delays its own completions
+ * only: renewals and other callers have the engine thread. */
 int pawl_client_dispatch(struct pawl_client *client);
 
 /* ---------------------------------------------------------------------------------------------
@@ -411,8 +414,9 @@ int pawl_lock_acquire_async(struct pawl_client *client, const void *key, size_t 
  * its completion (which then gets that result). */
 int pawl_cancel(struct pawl_client *client, uint64_t id);
 
-/* As pawl_lock_release() and pawl_lock_extend(). @lock may be freed at once. @cb may be NULL for a
- * release whose result nobody needs. */
+/* As pawl_lock_release() and pawl_lock_extend(), whose results @cb gets. Return 0 if asked, else a
+ * failure; extend also what pawl_lock_check() says of a hold that is lost or released. @lock may be
+ * freed at once. @cb may be NULL for a release whose result nobody needs. */
 int pawl_lock_release_async(struct pawl_lock *lock, pawl_done_cb cb, void *arg);
 int pawl_lock_extend_async(struct pawl_lock *lock, int64_t lease_ms, pawl_done_cb cb, void *arg);
 
