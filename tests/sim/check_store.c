@@ -183,13 +183,19 @@ static void check_ended(struct sim_world *w, struct sim_lock_state *lock,
     }
 }
 
-static void check_tombs(struct sim_check *check, const char *id)
+/* An attempt that comes late must be refused. An entry that it left in the queue before may still
+ * be handed the lock: a claim for nobody, which ends by itself; those are counted. */
+static void check_tombs(struct sim_check *check, const char *id, const struct command *cmd)
 {
     struct sim_world *w = check->w;
 
-    for (size_t i = 0; i < check->n_tombs; i++)
-        if (strcmp(check->tomb[i].id, id) == 0 && check->tomb[i].until_us >= w->server.db.now_us)
+    for (size_t i = 0; i < check->n_tombs; i++) {
+        if (strcmp(check->tomb[i].id, id) != 0 || check->tomb[i].until_us < w->server.db.now_us)
+            continue;
+        if (names(cmd->argv, cmd->argc, id))
             sim_fail(w, "a ghost: an id was granted after its cancel had forbidden it");
+        w->n_ghosts++;
+    }
 }
 
 static void check_ids(struct sim_check *check, struct sim_lock_state *lock,
@@ -208,7 +214,7 @@ static void check_ids(struct sim_check *check, struct sim_lock_state *lock,
         if (!known && !grants(cmd))
             sim_fail(w, "script '%s' granted to an id", cmd->script);
         if (!check->tombs_void)
-            check_tombs(check, now->id[i]);
+            check_tombs(check, now->id[i], cmd);
         if (!known && grant->n_ids < IDS_MAX)
             memcpy(grant->id[grant->n_ids++], now->id[i], 33);
     }

@@ -42,6 +42,7 @@ static void add(struct total *total, const struct sim_result *one)
     total->sum.n_grants += one->n_grants;
     total->sum.n_checks += one->n_checks;
     total->sum.n_handovers += one->n_handovers;
+    total->sum.n_ghosts += one->n_ghosts;
     total->sum.n_lost += one->n_lost;
     total->sum.n_unknown += one->n_unknown;
     total->sum.n_served += one->n_served;
@@ -186,10 +187,11 @@ static int run_many(const struct options *options, struct fr_lua *lua)
         (unsigned long long)total.n_replayed, (double)total.sum.n_steps / took,
         (double)total.sum.simulated_ns / 1e9, (double)total.sum.simulated_ns / 1e9 / took);
     printf("%llu commands, %llu grants, %llu of them from a queue, %llu checks, %llu losses told, "
-           "%llu unknown results\n",
+           "%llu unknown results, %llu claims for nobody\n",
            (unsigned long long)total.sum.n_served, (unsigned long long)total.sum.n_grants,
            (unsigned long long)total.sum.n_handovers, (unsigned long long)total.sum.n_checks,
-           (unsigned long long)total.sum.n_lost, (unsigned long long)total.sum.n_unknown);
+           (unsigned long long)total.sum.n_lost, (unsigned long long)total.sum.n_unknown,
+           (unsigned long long)total.sum.n_ghosts);
     printf("2 passed, %llu failed, 0 skipped\n", (unsigned long long)total.n_failed);
     return total.n_failed == 0 ? 0 : 1;
 }

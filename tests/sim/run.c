@@ -171,6 +171,7 @@ void sim_run(const struct sim_plan *plan, struct fr_lua *lua, bool verbose,
     ret_result->n_grants = w->n_grants;
     ret_result->n_checks = w->n_checks;
     ret_result->n_handovers = w->n_handovers;
+    ret_result->n_ghosts = w->n_ghosts;
     ret_result->n_lost = w->n_lost;
     ret_result->n_unknown = w->n_unknown;
     ret_result->n_served = w->n_served;

@@ -179,6 +179,7 @@ struct sim_world {
     uint64_t n_grants;
     uint64_t n_checks;
     uint64_t n_handovers;
+    uint64_t n_ghosts; /* claims for nobody */
     uint64_t n_lost;
     uint64_t n_unknown;
 };
@@ -206,6 +207,7 @@ struct sim_result {
     uint64_t n_grants;
     uint64_t n_checks;
     uint64_t n_handovers;
+    uint64_t n_ghosts; /* claims for nobody */
     uint64_t n_lost;
     uint64_t n_unknown;
     uint64_t n_served;
