@@ -159,7 +159,12 @@ typedef void (*pawl_log_cb)(void *arg, enum pawl_log_level level, const char *li
 
 /* Client flags. */
 #define PAWL_TLS_INSECURE 1u /* accept any certificate; logged as a warning at every connection */
-#define PAWL_CLIENT_FLAGS_ALL (PAWL_TLS_INSECURE)
+/* Share locks with Redisson's RLock so that both wake each other: a release frees the lock instead
+ * of handing it to the first waiter, tells Redisson's channel and that waiter, and who comes first
+ * has it; a waiter also listens on Redisson's channel. Order holds among pawl's waiters only. Set
+ * it in all clients that share these locks. Source: docs/protocol.md, "Redisson". */
+#define PAWL_INTEROP_REDISSON 2u
+#define PAWL_CLIENT_FLAGS_ALL (PAWL_TLS_INSECURE | PAWL_INTEROP_REDISSON)
 
 /* All text is copied by pawl_client_open(). Start from PAWL_CLIENT_OPTIONS_INIT. */
 struct pawl_client_options {
@@ -175,7 +180,7 @@ struct pawl_client_options {
     const char *cert_file;    /* PEM client certificate, with key_file */
     const char *key_file;
     const char *server_name;  /* name that the certificate must carry; NULL: the URL's host */
-    unsigned flags;           /* PAWL_TLS_INSECURE */
+    unsigned flags;           /* PAWL_TLS_INSECURE, PAWL_INTEROP_REDISSON */
     int log_level;            /* least important level that is logged; PAWL_LOG_WARN */
     pawl_log_cb log;          /* NULL: nothing is logged */
     void *log_arg;

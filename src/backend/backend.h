@@ -125,6 +125,8 @@ struct pawli_node_events {
     void (*inbox)(void *arg, bool up);
     /* The lock was handed to the waiter with this hold id. */
     void (*granted)(void *arg, const char *hold_id, uint64_t token);
+    /* The lock of this name in the store may be free: a waiter should ask at once. */
+    void (*freed)(void *arg, const char *name, size_t name_len);
     void (*log)(void *arg, enum pawl_log_level level, const char *line);
     void *arg;
 };
@@ -165,6 +167,10 @@ struct pawli_backend {
      * says when it is ready. Begins with '~' where the store cannot tell anybody: then waiters
      * ask. */
     const char *(*inbox)(struct pawli_node *node);
+
+    /* Waiters for @key begin, or cease, to stand in the queue: listen to what other kinds of
+     * clients say of it, told by the freed event. Begins anew with each inbox event. */
+    void (*listen)(struct pawli_node *node, const struct pawli_key *key, bool on);
 
     /* What the store's clock shows at @at_ns on BOOTTIME, in us, rather more than less; 0: not
      * known yet. */

@@ -173,6 +173,7 @@ static void node_inbox(void *arg, bool up)
     if (!up)
         return;
     client->inbox = client->backend->inbox(client->node);
+    pawli_lines_listen(client);
     pawli_lines_check(client);
     pawli_acquires_inbox(client);
 }
@@ -180,6 +181,11 @@ static void node_inbox(void *arg, bool up)
 static void node_granted(void *arg, const char *hold_id, uint64_t token)
 {
     pawli_line_granted(arg, hold_id, token, 0);
+}
+
+static void node_freed(void *arg, const char *name, size_t name_len)
+{
+    pawli_line_freed(arg, name, name_len);
 }
 
 static void node_clock_jump(void *arg, int64_t by_ms)
@@ -206,6 +212,7 @@ const struct pawli_node_events *pawli_client_events(void)
         .clock_jump = node_clock_jump,
         .inbox = node_inbox,
         .granted = node_granted,
+        .freed = node_freed,
         .log = node_log,
     };
 

@@ -282,6 +282,15 @@ void pawli_lines_check(struct pawl_client *client)
         look(PAWLI_CONTAINER(node, struct pawli_line, link));
 }
 
+void pawli_lines_listen(struct pawl_client *client)
+{
+    struct pawli_list *node;
+
+    for (node = client->lines.next; node != &client->lines; node = node->next)
+        client->backend->listen(client->node, PAWLI_CONTAINER(node, struct pawli_line, link)->key,
+                                true);
+}
+
 void pawli_line_news(struct pawli_acquire *a)
 {
     struct pawli_wait_event ev = { .kind = PAWLI_WAIT_CHECKING };
@@ -299,17 +308,16 @@ void pawli_line_news(struct pawli_acquire *a)
 
 /* ---- joining and leaving ---- */
 
-static struct pawli_line *line_of(struct pawl_client *client, const struct pawli_key *key)
+static struct pawli_line *line_of(struct pawl_client *client, const char *name, size_t name_len)
 {
-    uint64_t hash = pawli_hash(PAWLI_HASH_START, key->name, key->name_len);
+    uint64_t hash = pawli_hash(PAWLI_HASH_START, name, name_len);
     struct pawli_map_node *node;
 
     for (node = pawli_map_first(&client->lines_by_key, hash); node != NULL;
          node = pawli_map_next(node)) {
         struct pawli_line *line = PAWLI_CONTAINER(node, struct pawli_line, by_key);
 
-        if (line->key->name_len == key->name_len &&
-            memcmp(line->key->name, key->name, key->name_len) == 0)
+        if (line->key->name_len == name_len && memcmp(line->key->name, name, name_len) == 0)
             return line;
     }
     return NULL;
@@ -336,6 +344,7 @@ static struct pawli_line *line_new(struct pawl_client *client, struct pawli_key 
     pawli_list_init(&line->waiters);
     pawli_list_append(&client->lines, &line->link);
     client->n_lines++;
+    client->backend->listen(client->node, line->key, true);
     return line;
 }
 
@@ -345,6 +354,8 @@ static void line_free(struct pawli_line *line)
 
     if (line->check != NULL)
         line->check->line = NULL;
+    if (!client->stopped)
+        client->backend->listen(client->node, line->key, false);
     pawli_map_remove(&client->lines_by_key, &line->by_key);
     pawli_list_remove(&line->link);
     client->n_lines--;
@@ -363,7 +374,7 @@ void pawli_line_join(struct pawli_acquire *a)
 
     if (a->line != NULL)
         return;
-    line = line_of(client, a->lock->key);
+    line = line_of(client, a->lock->key->name, a->lock->key->name_len);
     first = line == NULL;
     if (first)
         line = line_new(client, a->lock->key);
@@ -413,4 +424,12 @@ void pawli_line_passed_on(struct pawl_client *client, const struct pawli_answer 
 {
     if (answer->granted_id[0] != '\0')
         pawli_line_granted(client, answer->granted_id, answer->granted_token, sent_ns);
+}
+
+void pawli_line_freed(struct pawl_client *client, const char *name, size_t name_len)
+{
+    struct pawli_line *line = line_of(client, name, name_len);
+
+    if (line != NULL)
+        look(line);
 }

@@ -34,7 +34,12 @@ void pawli_line_granted(struct pawl_client *client, const char *hold_id, uint64_
 void pawli_line_passed_on(struct pawl_client *client, const struct pawli_answer *answer,
                           int64_t sent_ns);
 
+/* The lock of this name in the store may be free: ask at once if somebody waits for it. */
+void pawli_line_freed(struct pawl_client *client, const char *name, size_t name_len);
+
 /* Ask for all at once: messages may have been missed. */
 void pawli_lines_check(struct pawl_client *client);
+/* The inbox is new: listen for all. */
+void pawli_lines_listen(struct pawl_client *client);
 
 #endif

@@ -56,6 +56,13 @@ static inline void fixture_inbox(void *arg, bool up)
     fx->inbox_up = up;
 }
 
+static inline void fixture_freed(void *arg, const char *name, size_t name_len)
+{
+    (void)arg;
+    (void)name;
+    (void)name_len;
+}
+
 static inline void fixture_granted(void *arg, const char *hold_id, uint64_t token)
 {
     struct fixture *fx = arg;
@@ -97,6 +104,7 @@ static inline void fixture_open(struct fixture *fx, const char *url)
                                               .clock_jump = fixture_jump,
                                               .inbox = fixture_inbox,
                                               .granted = fixture_granted,
+                                              .freed = fixture_freed,
                                               .log = fixture_log,
                                               .arg = fx };
     char detail[256] = "";

@@ -8,7 +8,8 @@
  *   line PREFIX N KEY LEASE WAIT HOLD   N of them on one key, named PREFIX0, PREFIX1, ...
  *   each PREFIX N KEY LEASE WAIT HOLD   the same with a key each: KEY0, KEY1, ...
  *   loop NAME KEY LEASE HOLD UNTIL_NS   take, hold, release, again, until then
- *   rel NAME | cancel NAME | check NAME | owner LABEL | inspect KEY | stats | rss | quit
+ *   rel NAME | cancel NAME | check NAME | owner LABEL | inspect KEY | force KEY |
+ *   stats | rss | quit
  *   tries KEY N      N free locks taken with wait 0 and released: latencies
  *   extends NAME N   N times the lease of one hold set anew: latencies */
 #include <errno.h>
@@ -62,6 +63,11 @@ static void die(const char *what, int rc)
 {
     fprintf(stderr, "actor: %s: %s (%s)\n", what, pawl_result_name(rc), pawl_error_detail());
     exit(1);
+}
+
+static int64_t number(const char *text)
+{
+    return strtoll(text, NULL, 10);
 }
 
 static void *must_alloc(size_t n, size_t size)
@@ -183,9 +189,9 @@ static struct want *want_new(const char *name, const char *key, const char *leas
     (void)snprintf(w->name, sizeof w->name, "%s", name);
     (void)snprintf(w->owner, sizeof w->owner, "-");
     w->key_len = read_key(key, w->key);
-    w->lease_ms = atoll(lease);
-    w->wait_ms = atoll(wait);
-    w->hold_ms = atoll(hold);
+    w->lease_ms = number(lease);
+    w->wait_ms = number(wait);
+    w->hold_ms = number(hold);
     w->next = wants;
     wants = w;
     return w;
@@ -197,14 +203,14 @@ static void do_acq(char **word)
 {
     struct want *w = want_new(word[1], word[2], word[3], word[4], word[5]);
 
-    w->flags = (unsigned)atoi(word[6]);
+    w->flags = (unsigned)number(word[6]);
     (void)snprintf(w->owner, sizeof w->owner, "%s", word[7]);
     ask(w);
 }
 
 static void do_many(char **word, int each)
 {
-    int n = atoi(word[2]);
+    int n = (int)number(word[2]);
 
     for (int i = 0; i < n; i++) {
         char name[NAME_LEN];
@@ -224,7 +230,7 @@ static void do_loop(char **word)
 {
     struct want *w = want_new(word[1], word[2], word[3], "-1", word[4]);
 
-    w->until_ns = atoll(word[5]);
+    w->until_ns = number(word[5]);
     ask(w);
 }
 
@@ -274,6 +280,14 @@ static void do_inspect(char **word)
     pawl_lock_info_free(info);
 }
 
+static void do_force(char **word)
+{
+    char key[PAWL_KEY_MAX];
+    int rc = pawl_force_release(client, key, read_key(word[1], key), 0, PAWL_FORCE_NOW);
+
+    printf("force %s\n", pawl_result_name(rc));
+}
+
 static void do_stats(void)
 {
     struct pawl_stats s = { .size = sizeof s };
@@ -317,7 +331,7 @@ static void print_latencies(const char *what, int64_t *took_ns, int n)
 
 static void do_tries(char **word)
 {
-    int n = atoi(word[2]);
+    int n = (int)number(word[2]);
     int64_t *took_ns = must_alloc((size_t)n, sizeof *took_ns);
     struct pawl_lock_options o = PAWL_LOCK_OPTIONS_INIT;
 
@@ -339,7 +353,7 @@ static void do_tries(char **word)
 
 static void do_extends(char **word)
 {
-    int n = atoi(word[2]);
+    int n = (int)number(word[2]);
     int64_t *took_ns = must_alloc((size_t)n, sizeof *took_ns);
     struct want *w = find(word[1]);
 
@@ -388,6 +402,8 @@ static void obey(char *line)
         do_owner(word);
     else if (strcmp(word[0], "inspect") == 0)
         do_inspect(word);
+    else if (strcmp(word[0], "force") == 0)
+        do_force(word);
     else if (strcmp(word[0], "stats") == 0)
         do_stats();
     else if (strcmp(word[0], "rss") == 0)
@@ -448,15 +464,15 @@ static void read_option(struct pawl_client_options *o, char *arg)
         die(arg, PAWL_EUSAGE);
     *value++ = '\0';
     if (strcmp(arg, "command_ms") == 0)
-        o->command_ms = atoll(value);
+        o->command_ms = number(value);
     else if (strcmp(arg, "connect_ms") == 0)
-        o->connect_ms = atoll(value);
+        o->connect_ms = number(value);
     else if (strcmp(arg, "release_ms") == 0)
-        o->release_ms = atoll(value);
+        o->release_ms = number(value);
     else if (strcmp(arg, "flags") == 0)
-        o->flags = (unsigned)atoi(value);
+        o->flags = (unsigned)number(value);
     else if (strcmp(arg, "ready_ms") == 0)
-        ready_ms = atoll(value);
+        ready_ms = number(value);
     else if (strcmp(arg, "prefix") == 0)
         o->prefix = value;
     else

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/redis/errors.h"
+#include "backend/redis/redisson.h"
 #include "util/printable.h"
 #include "util/random.h"
 
@@ -21,14 +22,14 @@ static void set_up(struct pawli_node *parent, bool up)
     parent->events.inbox(parent->events.arg, up);
 }
 
-static int say(struct pawli_node *inbox, const char *first, const char *second)
+static int say(struct pawli_node *inbox, const char *word, const char *arg, size_t arg_len)
 {
     struct pawli_command cmd;
 
-    pawli_command_begin(&cmd, &inbox->out, second == NULL ? 1 : 2);
-    pawli_command_text(&cmd, first);
-    if (second != NULL)
-        pawli_command_text(&cmd, second);
+    pawli_command_begin(&cmd, &inbox->out, arg == NULL ? 1 : 2);
+    pawli_command_text(&cmd, word);
+    if (arg != NULL)
+        pawli_command_arg(&cmd, arg, arg_len);
     if (pawli_command_end(&cmd) < 0)
         return PAWL_ENOMEM;
     inbox->inbox_deadline_ns =
@@ -42,7 +43,7 @@ static void ping(struct pawli_timer *timer)
     struct pawli_node *inbox = PAWLI_CONTAINER(timer, struct pawli_node, soon);
 
     if (inbox->state == PAWLI_REDIS_READY)
-        (void)say(inbox, "PING", NULL);
+        (void)say(inbox, "PING", NULL, 0);
 }
 
 /* ---- what the connection tells ---- */
@@ -53,7 +54,8 @@ static void on_state(void *arg, int code, const char *detail)
 
     (void)detail;
     if (code == 0) {
-        (void)say(inbox, "SUBSCRIBE", inbox->parent->inbox_name);
+        (void)say(inbox, "SUBSCRIBE", inbox->parent->inbox_name,
+                  strlen(inbox->parent->inbox_name));
         return;
     }
     pawli_loop_timer_clear(inbox->loop, &inbox->soon);
@@ -87,13 +89,23 @@ static bool says(const redisReply *reply, const char *word)
            strcmp(reply->element[0]->str, word) == 0;
 }
 
-/* "<hold id> <token>"; what does not look like that is not for us: anybody may publish. */
+static void freed(struct pawli_node *parent, const char *name, size_t len)
+{
+    parent->events.freed(parent->events.arg, name, len);
+}
+
+/* "<hold id> <token>": granted; "try <name>": look. What does not look like that is not for us:
+ * anybody may publish. */
 static void read_message(struct pawli_node *parent, const redisReply *payload)
 {
     char id[PAWLI_ID_LEN + 1];
     char *end;
     unsigned long long token;
 
+    if (payload->len > 4 && memcmp(payload->str, "try ", 4) == 0) {
+        freed(parent, payload->str + 4, payload->len - 4);
+        return;
+    }
     if (payload->len < PAWLI_ID_LEN + 2 || payload->str[PAWLI_ID_LEN] != ' ')
         return;
     memcpy(id, payload->str, PAWLI_ID_LEN);
@@ -101,6 +113,23 @@ static void read_message(struct pawli_node *parent, const redisReply *payload)
     token = strtoull(payload->str + PAWLI_ID_LEN + 1, &end, 10);
     if (*end == '\0' && token > 0)
         parent->events.granted(parent->events.arg, id, token);
+}
+
+/* Redisson's clients say that a lock was released; or we can hear them from now on, and may have
+ * missed it. */
+static void read_channel(struct pawli_node *parent, const redisReply *channel)
+{
+    struct pawli_redisson_name names[2];
+    int n = pawli_redisson_names(channel->str, channel->len, names);
+
+    for (int i = 0; i < n; i++)
+        freed(parent, names[i].at, names[i].len);
+}
+
+static bool is_inbox(const struct pawli_node *parent, const redisReply *channel)
+{
+    return strlen(parent->inbox_name) == channel->len &&
+           memcmp(parent->inbox_name, channel->str, channel->len) == 0;
 }
 
 static void answered(struct pawli_node *inbox)
@@ -117,6 +146,14 @@ static int refused(struct pawli_node *inbox, const redisReply *reply)
     char text[PAWLI_PRINTABLE_LEN];
     int code = pawli_redis_error(reply->str, reply->len);
 
+    if (parent->inbox_up) {
+        /* The inbox itself is subscribed: this is a channel of Redisson's. */
+        pawli_redis_log(parent, PAWL_LOG_WARN,
+                        "redis: Redisson's channels cannot be heard (%s); waiters ask instead",
+                        pawli_printable(reply->str, reply->len, text));
+        answered(inbox);
+        return 0;
+    }
     if (code != PAWL_ENOPERM && strncmp(reply->str, "ERR unknown command", 19) != 0)
         return pawli_redis_why(inbox, code, "SUBSCRIBE was refused");
     pawli_redis_log(parent, PAWL_LOG_WARN,
@@ -133,12 +170,18 @@ int pawli_redis_inbox_reply(struct pawli_node *inbox, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR)
         return refused(inbox, reply);
-    if (says(reply, "message") && reply->elements == 3 && is_text(reply, 2)) {
-        read_message(inbox->parent, reply->element[2]);
-    } else if (says(reply, "subscribe")) {
+    if (says(reply, "message") && reply->elements == 3 && is_text(reply, 1) && is_text(reply, 2)) {
+        if (is_inbox(inbox->parent, reply->element[1]))
+            read_message(inbox->parent, reply->element[2]);
+        else
+            read_channel(inbox->parent, reply->element[1]);
+    } else if (says(reply, "subscribe") && is_text(reply, 1)) {
         answered(inbox);
-        set_up(inbox->parent, true);
-    } else if (says(reply, "pong")) {
+        if (is_inbox(inbox->parent, reply->element[1]))
+            set_up(inbox->parent, true);
+        else
+            read_channel(inbox->parent, reply->element[1]);
+    } else if (says(reply, "pong") || says(reply, "unsubscribe")) {
         answered(inbox);
     }
     return 0;
@@ -188,6 +231,18 @@ const char *pawli_redis_inbox(struct pawli_node *node)
     if (node->inbox == NULL && node->state == PAWLI_REDIS_READY)
         begin(node);
     return node->inbox_up ? node->inbox_name : NULL;
+}
+
+void pawli_redis_listen(struct pawli_node *node, const struct pawli_key *key, bool on)
+{
+    char channel[PAWLI_REDISSON_CHANNEL];
+    size_t len;
+
+    if ((node->opts->flags & PAWL_INTEROP_REDISSON) == 0 || !node->inbox_up || node->inbox_refused)
+        return;
+    len = pawli_redisson_channel(key->name, key->name_len, channel);
+    /* Without memory its waiters ask, as they do anyway. */
+    (void)say(node->inbox, on ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, len);
 }
 
 void pawli_redis_inbox_close(struct pawli_node *node)

@@ -104,12 +104,15 @@ static void send_request(struct pawli_node *node, struct pawli_request *req)
     int64_t now_ns = pawli_loop_now_ns(node->loop);
     struct pawli_redis_times times = times_for(node, now_ns);
     size_t before = pawli_buf_len(&node->out);
+    unsigned how = (req->stage & STAGE_FULL) != 0 ? PAWLI_REDIS_FULL : 0;
     int rc;
 
     req->stage &= ~STAGE_WAITING;
     req->sent_ns = now_ns;
     req->deadline_ns = now_ns + node->opts->command_ms * PAWLI_NS_PER_MS;
-    rc = pawli_redis_append(&node->out, req, &times, (req->stage & STAGE_FULL) != 0);
+    if ((node->opts->flags & PAWL_INTEROP_REDISSON) != 0)
+        how |= PAWLI_REDIS_REDISSON;
+    rc = pawli_redis_append(&node->out, req, &times, how);
     if (rc < 0) {
         finish_soon(node, req, rc);
         return;
@@ -431,6 +434,7 @@ const struct pawli_backend pawli_backend_redis = {
     .flush = redis_flush,
     .withdraw = redis_withdraw,
     .inbox = pawli_redis_inbox,
+    .listen = pawli_redis_listen,
     .server_us = redis_server_us,
     .status = redis_status,
     .detail = redis_detail,

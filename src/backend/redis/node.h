@@ -129,6 +129,8 @@ int pawli_redis_why(struct pawli_node *node, int code, const char *format, ...)
 
 /* The inbox' name once messages can be received, else NULL; begins to set it up. */
 const char *pawli_redis_inbox(struct pawli_node *node);
+/* See struct pawli_backend. */
+void pawli_redis_listen(struct pawli_node *node, const struct pawli_key *key, bool on);
 void pawli_redis_inbox_close(struct pawli_node *node);
 /* What came on the inbox connection. 0, or why it must be dropped. */
 int pawli_redis_inbox_reply(struct pawli_node *inbox, const redisReply *reply);

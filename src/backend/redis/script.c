@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "backend/redis/redisson.h"
 #include "backend/redis/script_texts.h"
 #include "backend/redis/wire.h"
 
@@ -56,6 +57,16 @@ static bool joins(const struct pawli_request *req)
     return req->inbox != NULL || (req->flags & PAWLI_BARGE) != 0;
 }
 
+static void put_channel(struct pawli_command *cmd, const struct pawli_request *req, unsigned how)
+{
+    char channel[PAWLI_REDISSON_CHANNEL];
+    size_t len = 0;
+
+    if ((how & PAWLI_REDIS_REDISSON) != 0)
+        len = pawli_redisson_channel(req->key->name, req->key->name_len, channel);
+    pawli_command_arg(cmd, channel, len);
+}
+
 static void put_acquire(struct pawli_command *cmd, const struct pawli_request *req,
                         const struct pawli_redis_times *times)
 {
@@ -104,7 +115,7 @@ static void put_renew(struct pawli_command *cmd, const struct pawli_request *req
 }
 
 static void put_release(struct pawli_command *cmd, const struct pawli_request *req,
-                        const struct pawli_redis_times *times)
+                        const struct pawli_redis_times *times, unsigned how)
 {
     all_keys(cmd, req->key);
     pawli_command_text(cmd, req->owner);
@@ -112,15 +123,18 @@ static void put_release(struct pawli_command *cmd, const struct pawli_request *r
     pawli_command_int(cmd, req->tombstone ? times->tombstone_us : 0);
     put_floor(cmd, req);
     put_inbox_and_entry(cmd, req);
+    put_channel(cmd, req, how);
 }
 
-static void put_release_all(struct pawli_command *cmd, const struct pawli_request *req)
+static void put_release_all(struct pawli_command *cmd, const struct pawli_request *req,
+                            unsigned how)
 {
     all_keys(cmd, req->key);
     pawli_command_text(cmd, req->owner);
     pawli_command_int(cmd, (int64_t)req->token);
     put_floor(cmd, req);
     pawli_command_text(cmd, req->inbox == NULL ? "" : req->inbox);
+    put_channel(cmd, req, how);
 }
 
 static void put_extend(struct pawli_command *cmd, const struct pawli_request *req)
@@ -132,11 +146,12 @@ static void put_extend(struct pawli_command *cmd, const struct pawli_request *re
     pawli_command_int(cmd, req->lease_ms);
 }
 
-static void put_force(struct pawli_command *cmd, const struct pawli_request *req)
+static void put_force(struct pawli_command *cmd, const struct pawli_request *req, unsigned how)
 {
     all_keys(cmd, req->key);
     pawli_command_int(cmd, (int64_t)req->token);
     pawli_command_int(cmd, (req->flags & PAWL_FORCE_NOW) != 0);
+    put_channel(cmd, req, how);
 }
 
 static void put_claim(struct pawli_command *cmd, const struct pawli_request *req)
@@ -156,8 +171,9 @@ static void put_set_if(struct pawli_command *cmd, const struct pawli_request *re
 }
 
 int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
-                       const struct pawli_redis_times *times, bool full)
+                       const struct pawli_redis_times *times, unsigned how)
 {
+    bool full = (how & PAWLI_REDIS_FULL) != 0;
     struct pawli_command cmd;
 
     switch (req->op) {
@@ -175,12 +191,12 @@ int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
         break;
     case PAWLI_OP_RELEASE:
     case PAWLI_OP_CANCEL:
-        begin(&cmd, buf, full, &pawli_script_release, 3, 6);
-        put_release(&cmd, req, times);
+        begin(&cmd, buf, full, &pawli_script_release, 3, 7);
+        put_release(&cmd, req, times, how);
         break;
     case PAWLI_OP_RELEASE_ALL:
-        begin(&cmd, buf, full, &pawli_script_release_all, 3, 4);
-        put_release_all(&cmd, req);
+        begin(&cmd, buf, full, &pawli_script_release_all, 3, 5);
+        put_release_all(&cmd, req, how);
         break;
     case PAWLI_OP_EXTEND:
         begin(&cmd, buf, full, &pawli_script_extend, 1, 4);
@@ -191,8 +207,8 @@ int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
         lock_and_queue(&cmd, req->key);
         break;
     case PAWLI_OP_FORCE:
-        begin(&cmd, buf, full, &pawli_script_force, 3, 2);
-        put_force(&cmd, req);
+        begin(&cmd, buf, full, &pawli_script_force, 3, 3);
+        put_force(&cmd, req, how);
         break;
     case PAWLI_OP_CLAIM:
         begin(&cmd, buf, full, &pawli_script_claim, 1, 2);

@@ -95,6 +95,11 @@ if n > 0 then
   end
   if buried() then return {5, now} end
   if ARGV[11] ~= '1' then
+    local others = call('ZSCORE', Q, 'f')
+    if others and tonumber(others) - 4e15 > now then
+      -- It was freed for other kinds of clients as well: theirs is the next moment.
+      return busy(math.ceil((tonumber(others) - 4e15 - now) / 1000))
+    end
     -- Free with a queue, after an expiry or somebody's DEL: the first in it has the turn.
     local id, other = hand_over(K, Q, F, now, floor, inbox)
     if id == ARGV[2] then

@@ -16,12 +16,16 @@ local ms = math.floor(now / 1000)
 --@include hand_over
 local kind = call('TYPE', K).ok
 if kind ~= 'none' and kind ~= 'hash' and kind ~= 'string' then return {-8, now} end
-local id, token = false, nil
+local id, token, pause = false, nil, nil
 if call('EXISTS', Q) == 1 then
   local r = pcall('ZADD', Q, format('%.0f', 1e15 + ms), 'i' .. inbox)
   if type(r) == 'table' then return {-35, now, r.err} end
   if call('PTTL', Q) < 10000 then call('PEXPIRE', Q, 10000) end
-  if kind == 'none' then
+  local others = kind == 'none' and call('ZSCORE', Q, 'f')
+  if others and tonumber(others) - 4e15 > now then
+    -- It was freed for other kinds of clients as well: theirs is the next moment.
+    pause = math.ceil((tonumber(others) - 4e15 - now) / 1000)
+  elseif kind == 'none' then
     id, token = hand_over(K, Q, F, now, tonumber(ARGV[1]) or 0, inbox)
     if id then kind = 'hash' end
   end
@@ -58,7 +62,7 @@ for i = 3, #ARGV, 4 do
   n = n + 1
   answer[n] = code
 end
-answer[3] = more and 0 or call('PTTL', K)
+answer[3] = more and 0 or pause or call('PTTL', K)
 
 -- Is the next turn ours? Clients that should have been heard of by now are left out: they will be
 -- dead when the lock expires, and somebody must look then.

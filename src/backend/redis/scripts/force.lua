@@ -1,6 +1,7 @@
 -- force: an operator takes the lock away. Revokes by default: renewals are refused and the lock
 -- passes on when its lease ends, so that the holder knows before. With "now" it passes on at once.
--- KEYS: lock, queue, counter of the slot   ARGV: token (0: any), now (1 or 0)
+-- KEYS: lock, queue, counter of the slot   ARGV: token (0: any), now (1 or 0),
+--       channel (as in release)
 -- Answer: {0, now us}   {6, now} free   {5, now} another token   {-8, now} not a lock
 --         {-1, now} another client's lock cannot be revoked   {-35, now, text} refused
 local K, want, at_once = KEYS[1], ARGV[1], ARGV[2] == '1'
@@ -30,7 +31,10 @@ else
   r = pcall('HSET', K, '@r', '1')
 end
 if type(r) == 'table' then return {-35, now, r.err} end
-if at_once and redis.call('EXISTS', KEYS[2]) == 1 then
+if at_once and ARGV[3] and ARGV[3] ~= '' then
+  --@include wake
+  wake(K, KEYS[2], ARGV[3], now)
+elseif at_once and redis.call('EXISTS', KEYS[2]) == 1 then
   hand_over(K, KEYS[2], KEYS[3], now, 0, '')
 end
 return {0, now}

@@ -3,6 +3,7 @@
 --   w<id>\n<inbox>\n<lease ms>\n<span ms>\n<deadline us>\n<asked ms>\n<owner>\n<who>   its ticket
 --   i<inbox>   1e15 + when it was last heard of, ms
 --   x<id>      4e15 + until when this id is refused, us
+--   f          4e15 + until when other kinds of clients have the turn, us (see wake)
 -- A waiter lives if its own deadline has not passed and its inbox was heard of within 1.5 s, and it
 -- must be there to be told: 0 receivers count as dead. An inbox that begins with ~ cannot be told:
 -- the lock stays free for it until its client asks, as it does often. One call tells at most 64
@@ -10,8 +11,8 @@
 -- The lock is written before the waiter is told, so that nobody believes in a grant that failed.
 -- mine: the inbox of the calling client, which reads of a grant to it in the answer.
 -- Returns the id and token of a grant to mine; else false and 'told' (somebody else is served),
--- 'asks' (the turn is of one who will ask), 'more' (dead ones are left to be passed over), or false:
--- nobody waits.
+-- 'asks' (the turn is of one who will ask), 'more' (dead ones are left to be passed over), or
+-- false: nobody waits.
 local function hand_over(K, Q, F, now, floor, mine)
   local call, pcall, format = redis.call, redis.pcall, string.format
   local ms, page, dead, vain, silent, token =

@@ -1,6 +1,7 @@
 -- release, and cancel of a wait that may have been granted: give one hold id back.
 -- KEYS: lock, queue, counter of the slot
--- ARGV: owner, hold id, tombstone until us (0: none), floor, inbox, entry ('': was not queued)
+-- ARGV: owner, hold id, tombstone until us (0: none), floor, inbox, entry ('': was not queued),
+--       channel ('': hand over; else free it for everybody and say so there)
 -- Answer: {0, now or 0, 0} free   {4, now, count} still held
 --         {5, now, count} not held by this id, but so often by its owner
 --         {-35, now, text} refused, nothing written
@@ -8,9 +9,9 @@
 -- The first write is DEL or HDEL: only so a release goes through at the server's memory limit.
 local K, Q, owner, field = KEYS[1], KEYS[2], ARGV[1], '@h' .. ARGV[2]
 local pcall, format = redis.pcall, string.format
-local tomb, entry, now = tonumber(ARGV[3]) or 0, ARGV[6], 0
+local tomb, entry, channel, now = tonumber(ARGV[3]) or 0, ARGV[6], ARGV[7] or '', 0
 local queue = redis.call('EXISTS', Q) == 1
-if tomb > 0 or queue then
+if tomb > 0 or queue or channel ~= '' then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
@@ -39,7 +40,10 @@ if h[1] then
   if count == 0 then
     if not last then pcall('DEL', K) end
     code = 0
-    if queue then
+    if channel ~= '' then
+      --@include wake
+      wake(K, Q, channel, now)
+    elseif queue then
       --@include tidy
       --@include hand_over
       id, token = hand_over(K, Q, KEYS[3], now, tonumber(ARGV[4]) or 0, ARGV[5])
