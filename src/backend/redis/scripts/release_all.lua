@@ -1,5 +1,6 @@
 -- release_all: the owner gives up all its ids under one token (end of the maximum hold).
--- KEYS: lock, queue, counter of the slot   ARGV: owner, token, floor, inbox, channel (as in release)
+-- KEYS: lock, queue, counter of the slot
+-- ARGV: owner, token, floor, inbox, channel (as in release)
 -- Answer: {0, now us} free   {5, now} not this owner under this token   {-35, now, text} refused
 --         Ends in id and token if the lock was handed to a waiter of inbox.
 local K = KEYS[1]
