@@ -230,14 +230,14 @@ int pawl_client_ready(struct pawl_client *client, int64_t wait_ms);
 void pawl_client_close(struct pawl_client *client);
 
 /* A descriptor that is readable while there is something for pawl_client_dispatch() to do: answers
- * that wait, or bytes from the store, which the dispatch then reads without waking another thread.
- * For poll, epoll or any event loop, level-triggered; do not read from it. It belongs to the client.
- * PAWL_EFORKED after a fork. */
+ * that wait, or bytes from the store, which the dispatch then reads without waking another
+ * thread. For poll, epoll or any event loop, level-triggered; do not read from it. It belongs to
+ * the client. PAWL_EFORKED after a fork. */
 int pawl_client_fd(const struct pawl_client *client);
 
-/* Run the completions that are waiting, on this thread. Returns how many ran (also 0), or a failure.
- * From inside a completion it runs nothing. A loop that is late with it delays its own completions
- * only: renewals and other callers have the engine thread. */
+/* Run the completions that are waiting, on this thread. Returns how many ran (also 0), or a
+ * failure. From inside a completion it runs nothing. A loop that is late with it delays its own
+ * completions only: renewals and other callers have the engine thread. */
 int pawl_client_dispatch(struct pawl_client *client);
 
 /* ---------------------------------------------------------------------------------------------
