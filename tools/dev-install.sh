@@ -113,7 +113,7 @@ install_groups()
     *\?*)
         fail "apt offers none of: $(echo "$missing" | sed -n 's/^?//p' | tr '\n' ' ')" \
             "If apt could not fetch its lists (above): check network and /etc/apt/sources.list." \
-            "pawl is built on Debian 12 and 13 and Ubuntu 24.04 (with universe)." \
+            "pawl is built on Debian 12 and 13; Ubuntu 24.04 (with universe) should do." \
             "On another system install them by hand and list the names in tools/packages.list."
         ;;
     esac

@@ -6,6 +6,6 @@
 
 int main(void)
 {
-    printf("pawl %s: %s\n", pawl_version(), pawl_result_text(PAWL_BUSY));
+    printf("pawl %s: %s\n", pawl_version(), pawl_result_text(0));
     return strcmp(pawl_version(), PAWL_VERSION) != 0;
 }
