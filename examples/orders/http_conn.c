@@ -161,6 +161,8 @@ static int room_for_fd(struct http *http, int fd)
     size_t n = http->n_by_fd == 0 ? 256 : http->n_by_fd;
     struct http_conn **by_fd;
 
+    if (fd < 0)
+        return -1;
     if ((size_t)fd < http->n_by_fd)
         return 0;
     while (n <= (size_t)fd)
@@ -208,7 +210,8 @@ static void settle_one(struct http *http, struct http_conn *conn)
     bufferevent_getcb(conn->bev, NULL, NULL, NULL, &arg);
     evcon = arg; /* evhttp's callbacks carry its connection */
     if (room_for_fd(http, conn->fd) < 0 || evcon == NULL) {
-        shutdown(conn->fd, SHUT_RDWR);
+        if (conn->fd >= 0)
+            shutdown(conn->fd, SHUT_RDWR);
         evbuffer_remove_cb(bufferevent_get_input(conn->bev), on_input, conn);
         http_scan_done(&conn->scan);
         free(conn);

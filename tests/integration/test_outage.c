@@ -44,6 +44,7 @@ static int silent_port(int *ret_fd)
     socklen_t len = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    assert_true(fd >= 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(fd, 16), 0);

@@ -31,7 +31,7 @@ static void bytes_come_out_as_they_went_in(void **state)
     (void)state;
     pawli_buf_init(&buf);
     for (int i = 0; i < 20000; i++) {
-        unsigned char piece[300];
+        unsigned char piece[300] = { 0 };
         size_t len = pawli_jitter(&seed, sizeof piece);
 
         if (pawli_jitter(&seed, 2) == 0) {

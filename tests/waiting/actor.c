@@ -265,7 +265,8 @@ static void do_inspect(char **word)
 {
     char key[PAWL_KEY_MAX];
     struct pawl_lock_info *info;
-    int rc = pawl_inspect(client, key, read_key(word[1], key), &info);
+    size_t len = read_key(word[1], key);
+    int rc = pawl_inspect(client, key, len, &info);
 
     if (rc != 0) {
         printf("inspect %s\n", pawl_result_name(rc));
