@@ -213,6 +213,9 @@ static void check_ids(struct sim_check *check, struct sim_lock_state *lock,
             continue;
         if (!known && !grants(cmd))
             sim_fail(w, "script '%s' granted to an id", cmd->script);
+        if (strcmp(cmd->script, "acquire") == 0 && names(cmd->argv, cmd->argc, now->id[i]) &&
+            cmd->argc > 10 && strtoll(cmd->argv[10].data, NULL, 10) < w->server.db.now_us)
+            sim_fail(w, "a request that came after its deadline was granted");
         if (!check->tombs_void)
             check_tombs(check, now->id[i], cmd);
         if (!known && grant->n_ids < IDS_MAX)
@@ -282,6 +285,8 @@ static void check_lock(struct sim_check *check, struct sim_lock_state *lock,
     int64_t left_ms;
 
     read_lock(w, lock, &now);
+    if (sim_failed(w))
+        return;
     if (lock->snap.live)
         check_ended(w, lock, &now, cmd);
     fresh = now.live && (!lock->snap.live || lock->snap.token != now.token);

@@ -158,9 +158,13 @@ static void check_held(struct sim_world *w, struct sim_handle *handle)
     struct sim_lock_state *lock = &w->check->lock[handle->lock_number];
     const struct sim_grant *mine =
         sim_grant_find(lock, handle->token, pawl_lock_owner(handle->lock));
-    const struct sim_grant *newest = &lock->grant[lock->n_grants - 1];
+    const struct sim_grant *newest = lock->n_grants == 0 ? NULL : &lock->grant[lock->n_grants - 1];
     bool late = false;
 
+    if (mine == NULL) {
+        sim_fail(w, "I7: held, but the store never granted it");
+        return;
+    }
     if (handle->released)
         sim_fail(w, "I7: held after its release");
     /* A fault took it away. The holder may believe until the end of the last lease that was
@@ -216,7 +220,7 @@ static void check_lost(struct sim_world *w, struct sim_handle *handle, int resul
     if (result == PAWL_LOST_TAKEN &&
         sim_check_lives(w, handle->lock_number, handle->lock->hold_id, handle->token))
         sim_fail(w, "I7: told that it was taken, but the store still has it");
-    if (result == PAWL_LOST_REVOKED && !mine->revoked)
+    if (result == PAWL_LOST_REVOKED && (mine == NULL || !mine->revoked))
         sim_fail(w, "I7: told that it was revoked, which nobody did");
     /* A margin early, if the lease grew since the grant. */
     if (result == PAWL_LOST_MAX_HOLD &&
