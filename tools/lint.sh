@@ -94,7 +94,7 @@ run_built()
 run_tidy()
 {
     mkdir -p "$build/tidy"
-    state=$(cat .clang-tidy "$build/compile_commands.json" \
+    state=$(cat .clang-tidy tests/.clang-tidy "$build/compile_commands.json" \
         $(echo "$c_files" | grep '\.h$') | cksum | tr ' ' '-')
     # shellcheck disable=SC2016 # expanded by the inner shell
     compiled_files those | xargs -r -P "${JOBS:-2}" -n 1 sh -c '
