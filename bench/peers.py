@@ -36,7 +36,8 @@ def build_go():
         return
     os.makedirs(folder, exist_ok=True)
     shutil.copy(os.path.join(PEERS, "godriver", "main.go"), folder)
-    ok = os.path.exists(os.path.join(folder, "go.mod")) or quiet(["go", "mod", "init", "drv"], folder)
+    ok = os.path.exists(os.path.join(folder, "go.mod")) or \
+        quiet(["go", "mod", "init", "drv"], folder)
     ok = ok and all(quiet(["go", "get", module], folder) for module in GO_MODULES)
     if ok:
         quiet(["go", "build", "-o", "godrv", "."], folder)
@@ -53,8 +54,8 @@ def build_redisson():
     os.makedirs(folder, exist_ok=True)
     for name in ("pom.xml", "Driver.java"):
         shutil.copy(os.path.join(PEERS, "redisson", name), folder)
-    if not quiet(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={folder}/lib"],
-                 folder) or not quiet(["javac", "-cp", "lib/*", "Driver.java"], folder):
+    if not quiet(["mvn", "-q", "-B", "dependency:copy-dependencies",
+                  f"-DoutputDirectory={folder}/lib"], folder) or not quiet(["javac", "-cp", "lib/*", "Driver.java"], folder):
         return None
     with open(script, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nexec java -Xmx1g -cp "{folder}:{folder}/lib/*" Driver "$@"\n')
@@ -87,7 +88,8 @@ def rivals(results, workload, column, best):
 
 def ratios(results):
     """One line per aim: pawl's figure, the best rival's, and the ratio."""
-    wanted = [("one caller, pairs/s", "w1", "pairs_s", max), ("64 callers, pairs/s", "w2", "pairs_s", max),
+    wanted = [("one caller, pairs/s", "w1", "pairs_s", max),
+              ("64 callers, pairs/s", "w2", "pairs_s", max),
               ("hot lock, one process: hand-overs/s", "w3 1x16", "true_s", max),
               ("hot lock, 4 processes: hand-overs/s", "w3 4x4", "true_s", max),
               ("hot lock, 4 processes: longest wait, ms", "w3 4x4", "max_ms", min),

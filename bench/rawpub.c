@@ -72,12 +72,17 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int number(const char *text)
+{
+    return (int)strtol(text, NULL, 10);
+}
+
 int main(int argc, char **argv)
 {
     static const char publish[] = "*3\r\n$7\r\nPUBLISH\r\n$6\r\nrawpub\r\n$1\r\nx\r\n";
-    int port = argc > 1 ? atoi(argv[1]) : 0;
-    int count = argc > 2 ? atoi(argv[2]) : 0;
-    int gap_ms = argc > 3 ? atoi(argv[3]) : 0;
+    int port = argc > 1 ? number(argv[1]) : 0;
+    int count = argc > 2 ? number(argv[2]) : 0;
+    int gap_ms = argc > 3 ? number(argv[3]) : 0;
     int pipe_fd[2];
     long long *took;
     long long at;

@@ -44,7 +44,8 @@ local answer, n, more = {0, now, 0, 0}, 4, token == 'more'
 local finish
 for i = 3, #ARGV, 4 do
   local code = 0
-  local h = kind == 'hash' and call('HMGET', K, '@h' .. ARGV[i], '@t', '@e', ARGV[i + 1], '@r') or {}
+  local h = kind == 'hash' and
+    call('HMGET', K, '@h' .. ARGV[i], '@t', '@e', ARGV[i + 1], '@r') or {}
   if h[1] and h[2] then
     local ttl, left = tonumber(ARGV[i + 2]), call('PTTL', K)
     finish = tonumber(h[3]) or 0
