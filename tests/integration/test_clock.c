@@ -229,6 +229,42 @@ static void clock_far_ahead_for_a_moment(void **state)
     shifted_down(&sh);
 }
 
+/* "Late" is tried again at once, with the time that the answer told; late again and again is a
+ * refusal. */
+static void always_late_is_told(void **state)
+{
+    struct pawl_lock_options opts = lock_options(1000, 0);
+    struct pawl_client *client;
+    struct relay *relay;
+    struct shifted sh;
+    struct done done = { 0 };
+
+    (void)state;
+    shifted_up(&sh);
+    relay = relay_start(sh.server->socket);
+    client = open_client(relay_url(relay), NULL);
+    EXPECT_RESULT(give_back(take(client, "warm", 1000, 0)), 0);
+    relay_delay(relay, RELAY_UP, 300, 300);
+    EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, on_acquired, &done, NULL), 0);
+    for (int i = 0; i < 8 && done.n == 0; i++) {
+        size_t n = relay_bytes(relay, RELAY_UP);
+
+        dispatch_for(client, 50);
+        shift(&sh, HOUR_NS); /* while the attempt is on its way */
+        EVENTUALLY(2000, relay_bytes(relay, RELAY_UP) != n || fd_readable(pawl_client_fd(client)));
+        dispatch_for(client, 20);
+    }
+    await_done(client, &done, 0);
+    EXPECT_RESULT(done.result, PAWL_ELATE);
+    assert_int_equal(pawl_result_class(PAWL_ELATE), PAWL_CLASS_REFUSED);
+    relay_delay(relay, RELAY_UP, 0, 0);
+    assert_false(exists(sh.server, "job"));
+    EXPECT_RESULT(give_back(take(client, "job", 1000, 3000)), 0);
+    pawl_client_close(client);
+    relay_free(relay);
+    shifted_down(&sh);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +274,7 @@ int main(void)
         cmocka_unit_test(step_back_keeps_nobody_out_for_long),
         cmocka_unit_test(step_back_does_not_disturb_a_holder),
         cmocka_unit_test(clock_far_ahead_for_a_moment),
+        cmocka_unit_test(always_late_is_told),
     };
 
     return RUN_SERVED(tests);

@@ -99,6 +99,32 @@ static void error_inside_a_script_is_unknown(void **state)
     relay_free(relay);
 }
 
+/* A queue of ten thousand, nearly all of them made up. */
+static void full_queue_is_told(void **state)
+{
+    struct server *s = *state;
+    struct pawl_client *a = open_client(s->url, NULL);
+    struct pawl_client *b = open_client(s->url, NULL);
+    struct pawl_lock *lock = take(a, "job", 30000, 0);
+    struct pawl_lock_options opts = lock_options(1000, 20000);
+    struct done done = { 0 };
+    uint64_t id;
+
+    EXPECT_RESULT(pawl_lock_acquire_async(a, "job", 3, &opts, on_acquired, &done, &id), 0);
+    EVENTUALLY(2000, leftovers(s) == 2);
+    server_do(s, "EVAL %s 0",
+              "local q = redis.call('KEYS', 'pawl:q:*')[1] "
+              "for i = 1, 10000 do redis.call('ZADD', q, i + 1, 'w' .. string.format('%032x', i) "
+              ".. '\\nnobody\\n1000\\n0\\n0\\n0\\nowner\\nwho') end");
+    EXPECT_RESULT(refuse(b, "job", 1000, 0), PAWL_BUSY); /* a single try does not queue */
+    EXPECT_RESULT(refuse(b, "job", 1000, 400), PAWL_EQUEUEFULL);
+    EXPECT_RESULT(pawl_cancel(a, id), 0);
+    await_done(a, &done, 2000);
+    EXPECT_RESULT(give_back(lock), 0);
+    pawl_client_close(a);
+    pawl_client_close(b);
+}
+
 /* Real ones, so that the texts above are no invention. */
 static void replica_refusals_of_a_real_server(void **state)
 {
@@ -278,6 +304,7 @@ int main(void)
         SERVED(refusals_have_their_own_codes),
         SERVED(refusals_are_retried_within_the_wait),
         SERVED(error_inside_a_script_is_unknown),
+        SERVED(full_queue_is_told),
         cmocka_unit_test(replica_refusals_of_a_real_server),
         cmocka_unit_test(cluster_without_slots_is_down),
         cmocka_unit_test(loading_server_is_waited_for),
