@@ -201,8 +201,10 @@ static void finish(struct pawli_acquire *a)
 /* A new hold id for the next attempt. */
 static int renew_id(struct pawli_acquire *a, bool bury)
 {
-    if (bury)
-        pawli_release_bury(a->lock);
+    if (bury) {
+        pawli_release_bury(a->lock, a->entry, a->entry_len);
+        a->entry = NULL;
+    }
     pawli_line_unlist(a);
     return pawli_random_id(a->lock->hold_id);
 }

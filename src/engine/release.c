@@ -30,6 +30,8 @@ struct pawli_release {
     uint64_t token;          /* RELEASE_ALL */
     char hold_id[PAWLI_ID_LEN + 1];
     bool tombstone;
+    char *entry;             /* what may stand in the queue under this id; NULL: nothing */
+    size_t entry_len;
     struct pawl_lock *lock;  /* NULL: no handle of a user */
     struct pawli_held *held; /* NULL: never a hold */
     int64_t answer_by_ns;    /* the caller's patience; PAWLI_NEVER once answered */
@@ -59,6 +61,7 @@ static void call_free(struct pawli_call *call)
     pawl_owner_free(r->owner);
     pawli_held_unref(r->held);
     pawli_lock_unref(r->lock);
+    free(r->entry);
     free(r);
 }
 
@@ -86,6 +89,8 @@ static void send(struct pawli_release *r)
     req->tombstone = r->tombstone;
     req->floor = pawli_fence_floor(&client->fence, r->key->slot);
     req->inbox = client->inbox;
+    req->entry = r->entry;
+    req->entry_len = r->entry_len;
     req->done = released;
     r->next_ns = PAWLI_NEVER;
     r->n_sent++;
@@ -321,16 +326,20 @@ void pawli_release_all(struct pawli_held *held)
     }
 }
 
-void pawli_release_bury(struct pawl_lock *lock)
+void pawli_release_bury(struct pawl_lock *lock, char *entry, size_t entry_len)
 {
     struct pawl_client *client = lock->client;
     struct pawli_release *r = make(client);
     int64_t lease_ms = lock->settings.lease_ms;
 
-    if (r == NULL)
+    if (r == NULL) {
+        free(entry);
         return;
+    }
     aim(r, PAWLI_OP_CANCEL, lock->key, lock->owner, lock->hold_id);
     r->tombstone = true;
+    r->entry = entry;
+    r->entry_len = entry_len;
     if (list(r, pawli_loop_now_ns(client->loop) + lease_ms * PAWLI_NS_PER_MS, lease_ms) < 0)
         pawli_call_unref(&r->call);
     else

@@ -21,8 +21,9 @@ void pawli_release_begin(struct pawl_lock *lock);
 void pawli_release_all(struct pawli_held *held);
 
 /* See to it that nothing is ever granted to @lock's present hold id, an attempt of which may still
- * be on its way. On the loop. */
-void pawli_release_bury(struct pawl_lock *lock);
+ * be on its way, or have joined the queue just now with @entry. Takes @entry; NULL: it did not ask
+ * to queue. On the loop. */
+void pawli_release_bury(struct pawl_lock *lock, char *entry, size_t entry_len);
 
 void pawli_releases_up(struct pawl_client *client);
 void pawli_releases_drop(struct pawl_client *client);

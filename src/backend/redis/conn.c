@@ -106,6 +106,7 @@ static void connection_lost(struct pawli_node *node, int code)
         pawli_loop_timer_set(node->loop, &node->timer, pawli_loop_now_ns(node->loop));
     } else {
         retry_later(node);
+        pawli_redis_unusable(node);
     }
     pawli_redis_log(node, PAWL_LOG_WARN, "redis: connection lost: %s", node->detail);
     node->events.state(node->events.arg, code, node->detail);

@@ -19,6 +19,11 @@
 #define STAGE_FULL 2    /* sent with the script's text */
 #define STAGE_LATE 4    /* sent again after "late" */
 
+/* So many may be unanswered; further ones wait here until some are. A client that asks for very
+ * many locks at once would else find the answers later than command_ms, give up a connection that
+ * is well, and ask for all of them again. What keeps or frees a lock does not wait. */
+#define WINDOW 512
+
 /* What a request may take beyond its deadline and still count: our clock reads and the server's. */
 #define SLACK_MS 100
 
@@ -120,6 +125,7 @@ static void send_request(struct pawli_node *node, struct pawli_request *req)
     node->n_queued += pawli_buf_len(&node->out) - before;
     req->frame_end = node->n_queued;
     node->stats.commands++;
+    node->n_inflight++;
     pawli_list_append(&node->inflight, &req->link);
     /* An earlier one keeps the timer; it is moved on when it fires. */
     if (node->timer.pos == 0)
@@ -132,6 +138,21 @@ static void keep(struct pawli_node *node, struct pawli_request *req)
     pawli_list_append(&node->waiting, &req->link);
 }
 
+static bool may_wait(enum pawli_op op)
+{
+    return op != PAWLI_OP_RENEW && op != PAWLI_OP_EXTEND && op != PAWLI_OP_RELEASE &&
+           op != PAWLI_OP_RELEASE_ALL;
+}
+
+/* Answers made room: send what waits for that. */
+static void send_kept(struct pawli_node *node)
+{
+    struct pawli_list *link;
+
+    while (node->n_inflight < WINDOW && (link = pawli_list_pop(&node->waiting)) != NULL)
+        send_request(node, PAWLI_CONTAINER(link, struct pawli_request, link));
+}
+
 static void redis_submit(struct pawli_node *node, struct pawli_request *req)
 {
     req->stage = 0;
@@ -139,7 +160,10 @@ static void redis_submit(struct pawli_node *node, struct pawli_request *req)
     memset(&req->answer, 0, sizeof req->answer);
     switch (node->state) {
     case PAWLI_REDIS_READY:
-        send_request(node, req);
+        if (may_wait(req->op) && node->n_inflight >= WINDOW)
+            keep(node, req);
+        else
+            send_request(node, req);
         break;
     case PAWLI_REDIS_CLOSED:
         finish_soon(node, req, PAWL_ECLOSED);
@@ -177,10 +201,18 @@ static void redis_flush(struct pawli_node *node)
 
 void pawli_redis_usable(struct pawli_node *node)
 {
-    struct pawli_list *link;
+    struct pawli_list *link = node->waiting.next;
 
-    while ((link = pawli_list_pop(&node->waiting)) != NULL)
-        send_request(node, PAWLI_CONTAINER(link, struct pawli_request, link));
+    while (link != &node->waiting) {
+        struct pawli_request *req = PAWLI_CONTAINER(link, struct pawli_request, link);
+
+        link = link->next;
+        if (!may_wait(req->op)) {
+            pawli_list_remove(&req->link);
+            send_request(node, req);
+        }
+    }
+    send_kept(node);
 }
 
 void pawli_redis_unusable(struct pawli_node *node)
@@ -196,6 +228,7 @@ void pawli_redis_cut(struct pawli_node *node)
 {
     struct pawli_list *link;
 
+    node->n_inflight = 0;
     while ((link = pawli_list_pop(&node->inflight)) != NULL) {
         struct pawli_request *req = PAWLI_CONTAINER(link, struct pawli_request, link);
 
@@ -219,6 +252,7 @@ void pawli_redis_saw_time(struct pawli_node *node, int64_t server_us, int64_t se
 static void send_again(struct pawli_node *node, struct pawli_request *req, int stage)
 {
     pawli_list_remove(&req->link);
+    node->n_inflight--;
     req->stage |= stage;
     send_request(node, req);
 }
@@ -238,6 +272,7 @@ static int replied_error(struct pawli_node *node, struct pawli_request *req,
     (void)pawli_redis_why(node, code, "the server said %s",
                           pawli_printable(reply->str, reply->len, text));
     pawli_list_remove(&req->link);
+    node->n_inflight--;
     finish(req, code);
     return pawli_redis_error_drops(code) ? code : 0;
 }
@@ -259,6 +294,7 @@ static int replied_answer(struct pawli_node *node, struct pawli_request *req,
     if (detail[0] != '\0')
         (void)pawli_redis_why(node, 0, "%s", detail);
     pawli_list_remove(&req->link);
+    node->n_inflight--;
     rc = rc < 0 ? rc : req->answer.code;
     finish(req, rc);
     return pawli_redis_error_drops(rc) ? rc : 0;
@@ -282,6 +318,8 @@ int pawli_redis_replied(struct pawli_node *node, redisReply *reply)
     rc = reply->type == REDIS_REPLY_ERROR ? replied_error(node, req, reply)
                                           : replied_answer(node, req, reply);
     freeReplyObject(reply);
+    if (rc == 0)
+        send_kept(node);
     return rc;
 }
 

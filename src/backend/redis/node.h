@@ -74,8 +74,9 @@ struct pawli_node {
     int64_t ready_ns;
 
     /* requests */
-    struct pawli_list waiting;  /* for a connection that is being made */
+    struct pawli_list waiting;  /* for a connection that is being made, or for answers to others */
     struct pawli_list inflight; /* in the order of their frames */
+    size_t n_inflight;
     struct pawli_list answered; /* done is called in the next turn */
     struct pawli_timer soon;
     struct pawli_offset offset;
