@@ -2,8 +2,8 @@
 """Hand-over latency beside the raw limit: ./dev bench handover
 
 One pawl process holds a lock and releases it at known times, another waits for it; measured from
-the return of the release to the return of the acquire, as the peer comparison does (the message is on
-its way while the release still waits for its answer). In the same run a raw publisher and
+the return of the release to the return of the acquire, as the peer comparison does (the message is
+on its way while the release still waits for its answer). In the same run a raw publisher and
 subscriber measure publish-to-message; rounds of both take turns, so that noise hits both."""
 import json
 import os

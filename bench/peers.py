@@ -55,7 +55,8 @@ def build_redisson():
     for name in ("pom.xml", "Driver.java"):
         shutil.copy(os.path.join(PEERS, "redisson", name), folder)
     if not quiet(["mvn", "-q", "-B", "dependency:copy-dependencies",
-                  f"-DoutputDirectory={folder}/lib"], folder) or not quiet(["javac", "-cp", "lib/*", "Driver.java"], folder):
+                  f"-DoutputDirectory={folder}/lib"], folder) or \
+            not quiet(["javac", "-cp", "lib/*", "Driver.java"], folder):
         return None
     with open(script, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nexec java -Xmx1g -cp "{folder}:{folder}/lib/*" Driver "$@"\n')

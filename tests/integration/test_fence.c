@@ -61,8 +61,9 @@ static void tokens_rise_through_loss_of_all_data(void **state)
         if (i == 2)
             server_do(s, "FLUSHALL");
         if (i == 4)
-            server_do(s, "EVAL %s 0", "for _, k in ipairs(redis.call('KEYS', 'pawl:f:*')) do "
-                                      "redis.call('DEL', k) end");
+            server_do(s, "EVAL %s 0",
+                      "for _, k in ipairs(redis.call('KEYS', 'pawl:f:*')) do "
+                      "redis.call('DEL', k) end");
         if (i == 5)
             server_restart(s);
     }
@@ -176,9 +177,9 @@ static void statements_for_databases_are_there(void **state)
     (void)state;
     for (int dialect = 0; dialect < 2; dialect++)
         for (int statement = 0; statement < 3; statement++)
-            assert_non_null(strstr(pawl_fence_sql((enum pawl_sql_dialect)dialect,
-                                                  (enum pawl_sql_statement)statement),
-                                   "pawl_fence"));
+            assert_non_null(strstr(
+                pawl_fence_sql((enum pawl_sql_dialect)dialect, (enum pawl_sql_statement)statement),
+                "pawl_fence"));
     assert_null(pawl_fence_sql((enum pawl_sql_dialect)7, PAWL_SQL_TABLE));
     assert_null(pawl_fence_sql(PAWL_SQL_SQLITE, (enum pawl_sql_statement)7));
 }

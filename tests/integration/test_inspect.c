@@ -108,8 +108,7 @@ static void inspect_shows_the_waiters(void **state)
     for (int i = 0; i < 3; i++) {
         struct pawl_lock_options opts = lock_options(1000, 20000);
 
-        EXPECT_RESULT(pawl_lock_acquire_async(b, "job", 3, &opts, on_acquired, &done[i], NULL),
-                      0);
+        EXPECT_RESULT(pawl_lock_acquire_async(b, "job", 3, &opts, on_acquired, &done[i], NULL), 0);
     }
     do {
         pause_ms(10);

@@ -132,7 +132,8 @@ static void rotated_password_is_read_again(void **state)
 
 static void login_is_redone_after_a_restart(void **state)
 {
-    struct server_options server_opts = { .password = PASSWORD, .appendonly = true,
+    struct server_options server_opts = { .password = PASSWORD,
+                                          .appendonly = true,
                                           .config = "appendfsync always" };
     struct server *s = server_start(&server_opts);
     struct pawl_client_options opts = PAWL_CLIENT_OPTIONS_INIT;
@@ -195,8 +196,8 @@ static void restricted_user_with_the_documented_rights(void **state)
 /* What is missing is found at the start or at the acquire, never first at the release. */
 static void missing_right_is_found_before_the_release(void **state)
 {
-    static const char *const missing[] = { "-hset", "-pexpire", "-del", "-hdel", "-hmget",
-                                           "-evalsha", "-getset" };
+    static const char *const missing[] = { "-hset",  "-pexpire", "-del",   "-hdel",
+                                           "-hmget", "-evalsha", "-getset" };
     struct server_options server_opts = { .acl = ADMIN "user app on >pw ~* &* +@all\n" };
     struct server *s = server_start(&server_opts);
     struct pawl_client_options opts = PAWL_CLIENT_OPTIONS_INIT;
@@ -230,8 +231,15 @@ static void missing_right_is_found_before_the_release(void **state)
 static void refused_side_commands_do_not_matter(void **state)
 {
     static const char *const refused[] = {
-        "-client", "-config", "-info", "-role", "-client -config -info",
-        "-subscribe -publish -psubscribe -@pubsub", "resetchannels", "-hello", "-script",
+        "-client",
+        "-config",
+        "-info",
+        "-role",
+        "-client -config -info",
+        "-subscribe -publish -psubscribe -@pubsub",
+        "resetchannels",
+        "-hello",
+        "-script",
     };
     struct server_options server_opts = { .acl = ADMIN "user app on >pw ~* &* +@all\n" };
     struct server *s = server_start(&server_opts);

@@ -162,9 +162,8 @@ static void many_names_leave_only_counters(void **state)
         snprintf(key, sizeof key, "name%d", i);
         lock = take(a, key, 5000, 0);
         if (contended)
-            EXPECT_RESULT(pawl_lock_acquire_async(b, key, strlen(key), &opts, on_acquired, &done,
-                                                  NULL),
-                          0);
+            EXPECT_RESULT(
+                pawl_lock_acquire_async(b, key, strlen(key), &opts, on_acquired, &done, NULL), 0);
         EXPECT_RESULT(give_back(lock), 0);
         if (contended) {
             await_done(b, &done, 5000);

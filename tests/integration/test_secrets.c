@@ -56,8 +56,9 @@ static void passwords_are_never_told(void **state)
 static void malformed_urls_are_not_repeated(void **state)
 {
     static const char *const urls[] = {
-        "redis://user:" MARK "@host:99999", MARK "://host", "redis://user:%zz" MARK "@host",
-        "redis://:" MARK "@", "redis://:" MARK "@host/x", "redis+unix://:" MARK "@",
+        "redis://user:" MARK "@host:99999", MARK "://host",
+        "redis://user:%zz" MARK "@host",    "redis://:" MARK "@",
+        "redis://:" MARK "@host/x",         "redis+unix://:" MARK "@",
         "rediss://:" MARK "@[::1",
     };
     static struct book book;
@@ -132,7 +133,8 @@ static void hold_ids_are_never_told(void **state)
     assert_null(strstr(info->boot_id, id));
     pawl_lock_info_free(info);
     assert_null(strstr(pawl_lock_owner(lock), id));
-    EVENTUALLY(3000, book_has(&book, "renewal of \"job\"")); /* so that there is something to search */
+    /* So that there is something to search. */
+    EVENTUALLY(3000, book_has(&book, "renewal of \"job\""));
     server_do(s, "DEL job");
     EVENTUALLY(3000, pawl_lock_check(lock) == PAWL_LOST_TAKEN);
     EXPECT_RESULT(give_back(lock), PAWL_LOST_TAKEN);

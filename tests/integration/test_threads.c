@@ -195,9 +195,8 @@ static void connections_that_die_at_any_step(void **state)
 
         relay_cut_after(relay, i % 2 == 0 ? RELAY_UP : RELAY_DOWN, (size_t)(i * 7 % 700 + 1));
         if (i % 3 == 0)
-            EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, on_acquired, &done,
-                                                  NULL),
-                          0);
+            EXPECT_RESULT(
+                pawl_lock_acquire_async(client, "job", 3, &opts, on_acquired, &done, NULL), 0);
         if (i % 5 == 0)
             relay_refuse(relay, true);
         if (i % 2 == 0)
