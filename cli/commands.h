@@ -1,0 +1,10 @@
+/* The subcommands. Each gets the options said before its name, and its own arguments with its name
+ * as argv[0]; it returns the exit code. */
+#ifndef PAWL_CLI_COMMANDS_H
+#define PAWL_CLI_COMMANDS_H
+
+#include "options.h"
+
+int command_run(struct options *opt, int argc, char **argv);
+
+#endif
