@@ -32,3 +32,10 @@ int64_t pawli_grace_ns(int64_t grace_ms, int64_t lease_ms)
 
     return grace_ns < third_ns ? grace_ns : third_ns;
 }
+
+int64_t pawli_jump_ns(int64_t lease_ms)
+{
+    int64_t half_ns = pawli_margin_ns(lease_ms) / 2;
+
+    return half_ns < 20 * PAWLI_NS_PER_MS ? half_ns : 20 * PAWLI_NS_PER_MS;
+}

@@ -15,8 +15,8 @@ int64_t pawli_valid_until_ns(int64_t sent_ns, int64_t lease_ms, int64_t pttl_ms)
 /* min(grace, lease/3), the grace that a hold really has. */
 int64_t pawli_grace_ns(int64_t grace_ms, int64_t lease_ms);
 
-/* The clocks' difference REALTIME - BOOTTIME grew by this much since @offset_ns: more than
- * 20 ms means that the machine may have been frozen where BOOTTIME could not see it. */
-#define PAWLI_JUMP_NS INT64_C(20000000)
+/* How much REALTIME - BOOTTIME may grow before the machine counts as frozen where BOOTTIME could
+ * not see it: 20 ms, or half of the margin of a short lease. */
+int64_t pawli_jump_ns(int64_t lease_ms);
 
 #endif

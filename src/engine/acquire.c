@@ -54,9 +54,9 @@ static void acquired(struct pawli_request *req)
     pawli_client_answered(client);
     if (client->stopped)
         return; /* pawli_acquires_drop() ends it */
-    if (code == 0 &&
-        pawli_valid_until_ns(req->sent_ns, req->lease_ms, answer.pttl_ms) <=
-            pawli_loop_now_ns(client->loop) + pawli_clocks_jump_ns(client, req->sent_ns))
+    if (code == 0 && pawli_valid_until_ns(req->sent_ns, req->lease_ms, answer.pttl_ms) <=
+                         pawli_loop_now_ns(client->loop) +
+                             pawli_clocks_jump_ns(client, req->sent_ns, req->lease_ms))
         code = PAWL_EUNKNOWN;
     if (code == PAWL_NOT_OWNER)
         code = PAWL_ELATE; /* our own tombstone: this id can never be granted any more */

@@ -93,11 +93,11 @@ int64_t pawli_clocks_offset_at(const struct pawl_client *client, int64_t sent_ns
     return offsets->offset_ns[i - 1];
 }
 
-int64_t pawli_clocks_jump_ns(const struct pawl_client *client, int64_t sent_ns)
+int64_t pawli_clocks_jump_ns(const struct pawl_client *client, int64_t sent_ns, int64_t lease_ms)
 {
     int64_t jump_ns = pawli_clocks_offset_ns(client) - pawli_clocks_offset_at(client, sent_ns);
 
-    return jump_ns > PAWLI_JUMP_NS ? jump_ns : 0;
+    return jump_ns > pawli_jump_ns(lease_ms) ? jump_ns : 0;
 }
 
 /* ---- requests ---- */

@@ -98,7 +98,7 @@ int64_t pawli_clocks_offset_ns(const struct pawl_client *client);
 int64_t pawli_clocks_offset_at(const struct pawl_client *client, int64_t sent_ns);
 /* By how much more than BOOTTIME shows has passed since then, if it was so much that the machine
  * must have been frozen; else 0. */
-int64_t pawli_clocks_jump_ns(const struct pawl_client *client, int64_t sent_ns);
+int64_t pawli_clocks_jump_ns(const struct pawl_client *client, int64_t sent_ns, int64_t lease_ms);
 
 /* The longest that a request can take: to connect, to be answered, and a little. */
 int64_t pawli_client_patience_ns(const struct pawl_client *client);

@@ -34,6 +34,7 @@ static void publish(struct pawli_held *held)
     atomic_store_explicit(&held->failing, sm->renewing || sm->last_failure != 0,
                           memory_order_relaxed);
     atomic_store_explicit(&held->renew_on, sm->renew_on, memory_order_relaxed);
+    atomic_store_explicit(&held->jump_ns, pawli_jump_ns(sm->lease_ms), memory_order_relaxed);
     atomic_store_explicit(&held->max_end_ns, sm->max_end_ns, memory_order_relaxed);
     atomic_store_explicit(&held->expiring, sm->state == PAWLI_HOLD_EXPIRING, memory_order_relaxed);
     atomic_store_explicit(&held->valid_until_ns, sm->valid_until_ns, memory_order_release);
@@ -167,7 +168,7 @@ static bool jumped(struct pawli_held *held)
 {
     int64_t then_ns = atomic_load_explicit(&held->offset_ns, memory_order_relaxed);
 
-    return pawli_clocks_offset_ns(held->client) - then_ns > PAWLI_JUMP_NS;
+    return pawli_clocks_offset_ns(held->client) - then_ns > pawli_jump_ns(held->sm.lease_ms);
 }
 
 static void look(struct pawli_held *held)

@@ -28,6 +28,7 @@ struct pawli_held {
     _Atomic int64_t valid_until_ns;
     _Atomic int64_t max_end_ns;
     _Atomic int64_t offset_ns; /* REALTIME - BOOTTIME when the store last confirmed */
+    _Atomic int64_t jump_ns;   /* a change of that difference which means a freeze */
     _Atomic int lost;          /* 0 or PAWL_LOST_...; set once, by whoever notices first */
     _Atomic int count;
     atomic_bool expiring;

@@ -159,7 +159,7 @@ static bool tell(struct check *check, size_t i)
         return false;
     if (check->req.answer.code < 0)
         ev.code = check->req.answer.code;
-    if (ev.code == 0 && pawli_clocks_jump_ns(check->client, ev.sent_ns) > 0)
+    if (ev.code == 0 && pawli_clocks_jump_ns(check->client, ev.sent_ns, named->lease_ms) > 0)
         ev.code = PAWL_EUNKNOWN; /* granted, but the machine was frozen since: ask again */
     if (ev.code == 0)
         a->granted_token = named->token;
@@ -413,7 +413,7 @@ void pawli_line_granted(struct pawl_client *client, const char *hold_id, uint64_
     a->granted_token = token;
     if (sent_ns < a->wait.base_ns)
         sent_ns = a->wait.base_ns;
-    if (a->line != NULL && pawli_clocks_jump_ns(client, sent_ns) > 0)
+    if (a->line != NULL && pawli_clocks_jump_ns(client, sent_ns, a->lock->settings.lease_ms) > 0)
         look(a->line); /* the machine was frozen: the claim may be over */
     else
         pawli_acquire_step(a, &ev);

@@ -141,15 +141,16 @@ int pawli_held_check(struct pawli_held *held)
                       atomic_load_explicit(&held->offset_ns, memory_order_relaxed);
     int lost = pawli_held_lost(held);
     bool renews = atomic_load_explicit(&held->renew_on, memory_order_relaxed);
+    bool jumped = jump_ns > atomic_load_explicit(&held->jump_ns, memory_order_relaxed);
 
     if (lost != 0)
         return lost;
     /* Without renewal nothing will confirm the hold: count the jump as time that passed. */
-    if (jump_ns > PAWLI_JUMP_NS && !renews)
+    if (jumped && !renews)
         now_ns += jump_ns;
     if (now_ns >= atomic_load_explicit(&held->valid_until_ns, memory_order_acquire))
         return lose(held);
-    if (renews && (jump_ns > PAWLI_JUMP_NS || atomic_load(&held->doubt))) {
+    if (renews && (jumped || atomic_load(&held->doubt))) {
         atomic_store(&held->doubt, true);
         kick(held);
         return PAWL_UNSURE;

@@ -44,9 +44,18 @@ static void grace_is_at_most_a_third_of_the_lease(void **state)
     assert_int_equal(pawli_grace_ns(0, 30000), 0);
 }
 
+static void a_freeze_is_noticed_within_the_margin(void **state)
+{
+    (void)state;
+    assert_int_equal(pawli_jump_ns(100), 5 * MS);
+    assert_int_equal(pawli_jump_ns(400), 20 * MS);
+    assert_int_equal(pawli_jump_ns(30000), 20 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_freeze_is_noticed_within_the_margin),
         cmocka_unit_test(margin_is_a_tenth_then_50_ms_then_drift),
         cmocka_unit_test(validity_counts_from_sending_the_smaller_of_lease_and_pttl),
         cmocka_unit_test(no_time_left_is_never_valid),

@@ -47,12 +47,13 @@ local function hand_over(K, Q, F, now, floor, mine)
         if not (old >= 0 and old < 9007199254740991) then old = 0 end
         token = math.max(old + 1, now)
         if floor > token and floor <= token + 86400000000 then token = floor end
-        if pcall('SET', F, format('%.0f', token)).err then return false, false end
       end
       gone[#gone + 1] = m
       if lives then
+        -- The first write: at the memory limit only a script that begins so goes through.
         call('ZREM', Q, unpack(gone))
         gone = {}
+        if pcall('SET', F, format('%.0f', token)).err then return false, false end
         local claim, finish = math.min(1500, tonumber(lease)), 0
         if span ~= '0' then
           finish = ms + tonumber(span)
