@@ -19,7 +19,6 @@ enum pawli_op {
     PAWLI_OP_CHECK,       /* key floor inbox checks n_checks: waiters of this client in the queue */
     PAWLI_OP_RELEASE,     /* key owner hold_id tombstone floor inbox */
     PAWLI_OP_CANCEL,      /* as RELEASE, for a wait that ended, with its entry if it was queued */
-    PAWLI_OP_RELEASE_ALL, /* key owner token floor inbox: all ids of the owner under that token */
     PAWLI_OP_EXTEND,      /* key owner hold_id token lease_ms */
     PAWLI_OP_INSPECT,     /* key */
     PAWLI_OP_FORCE,       /* key token (0: any) flags (PAWL_FORCE_NOW) */
@@ -57,8 +56,7 @@ struct pawli_check {
 /* Codes in answers. ACQUIRE: 0 (token, count, pttl_ms), BUSY (pttl_ms), PAWLI_QUEUED (pttl_ms,
  * ticket), EQUEUEFULL, ELATE, EWRONGTYPE, NOT_OWNER (a tombstone refused it), failures. CHECK: 0
  * (pttl_ms of the lock, -2: free; head: the next turn is ours). RELEASE, CANCEL: 0 (free),
- * STILL_HELD (count), NOT_OWNER, failures. RELEASE_ALL: 0, NOT_OWNER, failures.
- * EXTEND: 0 (pttl_ms), NOT_OWNER. INSPECT: 0 (info), FREE. FORCE: 0, FREE, NOT_OWNER.
+ * STILL_HELD (count), NOT_OWNER, failures. EXTEND: 0 (pttl_ms), NOT_OWNER. INSPECT: 0 (info), FREE. FORCE: 0, FREE, NOT_OWNER.
  * CLAIM, SET_IF: 0, STALE. */
 struct pawli_answer {
     int code;

@@ -24,10 +24,9 @@ struct pawli_release {
     struct pawli_timer timer;
     struct pawli_request req;
     struct pawli_backoff backoff;
-    enum pawli_op op;        /* RELEASE, CANCEL or RELEASE_ALL */
+    enum pawli_op op;        /* RELEASE or CANCEL */
     struct pawli_key *key;
     struct pawl_owner *owner;
-    uint64_t token;          /* RELEASE_ALL */
     char hold_id[PAWLI_ID_LEN + 1];
     bool tombstone;
     char *entry;             /* what may stand in the queue under this id; NULL: nothing */
@@ -84,7 +83,6 @@ static void send(struct pawli_release *r)
     req->op = r->op;
     req->key = r->key;
     req->owner = r->owner->text;
-    req->token = r->token;
     req->hold_id = r->hold_id;
     req->tombstone = r->tombstone;
     req->floor = pawli_fence_floor(&client->fence, r->key->slot);

@@ -55,9 +55,6 @@ class Scripts:
     def release(self, number=1, owner=ME, tombstone=0):
         return self.run("release", self.keys(), owner, hold_id(number), tombstone, 0, "", "")
 
-    def release_all(self, token, owner=ME):
-        return self.run("release_all", self.keys(), owner, token, 0, "")
-
     def extend(self, number, token, lease, owner=ME):
         return self.run("extend", [self.lock], owner, hold_id(number), token, lease)
 

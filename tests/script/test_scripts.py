@@ -333,16 +333,6 @@ class Release(Case):
         self.assertEqual(Scripts(self.client, "free").acquire()[0], REFUSED)
         self.assertEqual(self.command("EXISTS", "free"), 0)
 
-    def test_release_all_needs_the_token(self):
-        token = self.s.acquire(1)[2]
-        self.s.acquire(2)
-        self.assertEqual(self.s.release_all(token + 1)[0], NOT_OWNER)
-        self.assertEqual(self.s.release_all(token, owner=OTHER)[0], NOT_OWNER)
-        self.assertEqual(self.s.release_all(token)[0], 0)
-        self.assertEqual(self.s.release_all(token)[0], NOT_OWNER)
-        self.put_other_type("list")
-        self.assertEqual(self.s.release_all(token)[0], NOT_OWNER)
-
 
 class Renew(Case):
     def test_the_usual_answer_is_tiny(self):
@@ -620,7 +610,7 @@ class EveryScript(Case):
 
     def test_all_of_them_are_known_here(self):
         self.assertEqual(set(TEXTS), {"acquire", "check", "claim", "extend", "force", "inspect",
-                                      "probe", "release", "release_all", "renew", "set_if"})
+                                      "probe", "release", "renew", "set_if"})
 
 
 def main():

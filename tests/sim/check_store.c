@@ -96,14 +96,6 @@ static bool names(const struct fr_bytes *argv, size_t argc, const char *text)
     return false;
 }
 
-static bool names_token(const struct fr_bytes *argv, size_t argc, uint64_t token)
-{
-    char text[24];
-
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)token);
-    return names(argv, argc, text);
-}
-
 struct command {
     const struct fr_bytes *argv;
     size_t argc;
@@ -112,22 +104,19 @@ struct command {
 };
 
 /* May this command end @id before its time? */
-static bool may_end(const struct command *cmd, const struct sim_snap *was, const char *id)
+static bool may_end(const struct command *cmd, const char *id)
 {
     if (cmd->by_operator || strcmp(cmd->script, "force") == 0)
         return true;
     if (strcmp(cmd->script, "release") == 0 || strcmp(cmd->script, "cancel") == 0)
         return names(cmd->argv, cmd->argc, id);
-    if (strcmp(cmd->script, "release_all") == 0)
-        return names(cmd->argv, cmd->argc, was->owner) &&
-               names_token(cmd->argv, cmd->argc, was->token);
     return false;
 }
 
 /* May it grant, by itself or by a hand-over? */
 static bool grants(const struct command *cmd)
 {
-    static const char *const scripts[] = { "acquire", "release", "release_all", "check", "force" };
+    static const char *const scripts[] = { "acquire", "release", "check", "force" };
 
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
         if (strcmp(cmd->script, scripts[i]) == 0)
@@ -172,7 +161,7 @@ static void check_ended(struct sim_world *w, struct sim_lock_state *lock,
     struct sim_grant *grant = sim_grant_find(lock, was->token, was->owner);
 
     for (int i = 0; i < was->n_ids; i++)
-        if ((other || !has_id(now, was->id[i])) && !expired && !may_end(cmd, was, was->id[i]))
+        if ((other || !has_id(now, was->id[i])) && !expired && !may_end(cmd, was->id[i]))
             sim_fail(w, "a live hold vanished without its release (script '%s')", cmd->script);
     if (expired && other && w->calm)
         sim_fail(w, "a lock lapsed in a world without faults: nobody gave it back");

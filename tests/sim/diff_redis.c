@@ -315,12 +315,6 @@ static void make_script(struct diff *d)
         hold_id(d);
         token(d);
         lease(d);
-    } else if (strcmp(text->name, "release_all") == 0) {
-        keys(d, 3);
-        owner(d);
-        token(d);
-        plain(d, "0");
-        inbox(d);
     } else if (strcmp(text->name, "force") == 0) {
         keys(d, 3);
         token(d);

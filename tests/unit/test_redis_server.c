@@ -100,9 +100,6 @@ static void operators_and_owners_take_all_ids(void **state)
     (void)state;
     open_unix(&fx);
     assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_ACQUIRE, key, ID1)), 0);
-    call_init(&call, PAWLI_OP_RELEASE_ALL, key, NULL);
-    call.req.token = 1;
-    assert_int_equal(call_run(&fx, &call), PAWL_NOT_OWNER);
     assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_FORCE, key, NULL)), 0);
     assert_int_equal(call_run(&fx, call_init(&call, PAWLI_OP_ACQUIRE, key, ID2)), PAWL_BUSY);
     call_init(&call, PAWLI_OP_FORCE, key, NULL);

@@ -140,8 +140,7 @@ static void keep(struct pawli_node *node, struct pawli_request *req)
 
 static bool may_wait(enum pawli_op op)
 {
-    return op != PAWLI_OP_RENEW && op != PAWLI_OP_EXTEND && op != PAWLI_OP_RELEASE &&
-           op != PAWLI_OP_RELEASE_ALL;
+    return op != PAWLI_OP_RENEW && op != PAWLI_OP_EXTEND && op != PAWLI_OP_RELEASE;
 }
 
 /* Answers made room: send what waits for that. */

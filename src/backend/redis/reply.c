@@ -193,8 +193,6 @@ static int read_code(const struct pawli_request *req, int positive, int other)
 
 static int read_by_op(struct pawli_request *req, const redisReply *reply)
 {
-    int rc;
-
     switch (req->op) {
     case PAWLI_OP_ACQUIRE:
         return read_acquire(req, reply);
@@ -209,9 +207,6 @@ static int read_by_op(struct pawli_request *req, const redisReply *reply)
         return read_extend(req, reply);
     case PAWLI_OP_INSPECT:
         return read_inspect(req, reply);
-    case PAWLI_OP_RELEASE_ALL:
-        rc = read_code(req, PAWL_NOT_OWNER, 0);
-        return rc < 0 || req->answer.code < 0 ? rc : read_granted(&req->answer, reply, 2);
     case PAWLI_OP_FORCE:
         return read_code(req, PAWL_NOT_OWNER, PAWL_FREE);
     case PAWLI_OP_CLAIM:

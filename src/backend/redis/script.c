@@ -126,17 +126,6 @@ static void put_release(struct pawli_command *cmd, const struct pawli_request *r
     put_channel(cmd, req, how);
 }
 
-static void put_release_all(struct pawli_command *cmd, const struct pawli_request *req,
-                            unsigned how)
-{
-    all_keys(cmd, req->key);
-    pawli_command_text(cmd, req->owner);
-    pawli_command_int(cmd, (int64_t)req->token);
-    put_floor(cmd, req);
-    pawli_command_text(cmd, req->inbox == NULL ? "" : req->inbox);
-    put_channel(cmd, req, how);
-}
-
 static void put_extend(struct pawli_command *cmd, const struct pawli_request *req)
 {
     lock_key(cmd, req->key);
@@ -193,10 +182,6 @@ int pawli_redis_append(struct pawli_buf *buf, const struct pawli_request *req,
     case PAWLI_OP_CANCEL:
         begin(&cmd, buf, full, &pawli_script_release, 3, 7);
         put_release(&cmd, req, times, how);
-        break;
-    case PAWLI_OP_RELEASE_ALL:
-        begin(&cmd, buf, full, &pawli_script_release_all, 3, 5);
-        put_release_all(&cmd, req, how);
         break;
     case PAWLI_OP_EXTEND:
         begin(&cmd, buf, full, &pawli_script_extend, 1, 4);

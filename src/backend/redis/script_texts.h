@@ -19,7 +19,6 @@ extern const struct pawli_script_text pawli_script_acquire;
 extern const struct pawli_script_text pawli_script_check;
 extern const struct pawli_script_text pawli_script_renew;
 extern const struct pawli_script_text pawli_script_release;
-extern const struct pawli_script_text pawli_script_release_all;
 extern const struct pawli_script_text pawli_script_extend;
 extern const struct pawli_script_text pawli_script_inspect;
 extern const struct pawli_script_text pawli_script_force;
