@@ -74,6 +74,35 @@ class Crowd(harness.Case):
         for i in range(n):
             self.assertEqual(waiter.got(f"w{i}", limit=60).result, "PAWL_OK")
 
+    def test_a_burst_leaves_the_rest_waiting_here(self):
+        """So many requests may be unanswered, and no more; a release goes all the same."""
+        relay = self.relay()
+        actor = self.actor("command_ms=10000", url=relay.url)
+        actor.hold("h")
+        sent, held_back = bytearray(), [True]
+
+        def change(number, to_server, data):
+            if to_server:
+                sent.extend(data)
+            while held_back and not to_server:
+                time.sleep(0.01)
+            return data
+
+        def n_sent():
+            return sent.count(b"$7\r\nEVALSHA\r\n")
+
+        relay.change = change
+        actor.send("each", "w", 2000, "b", 30000, 60000, 0)
+        harness.await_true(lambda: n_sent() == 512, "512 requests")
+        actor.send("rel", "h")
+        harness.await_true(lambda: n_sent() == 513, "a release")
+        began = time.monotonic()
+        harness.await_true(lambda: time.monotonic() > began + 0.2, "a while")
+        self.assertEqual(n_sent(), 513)
+        held_back.clear()
+        for i in range(2000):
+            self.assertEqual(actor.wait("rel", f"w{i}").result, "PAWL_OK")
+
     def test_the_queue_has_a_bound_with_its_own_error(self):
         holder, waiter, late = self.actor(), self.actor(), self.actor()
         holder.hold("h")
