@@ -57,9 +57,8 @@ static void wait_all(struct pawl_client *clients[N], struct done done[N])
 
     memset(done, 0, N * sizeof done[0]);
     for (int i = 0; i < N; i++)
-        EXPECT_RESULT(pawl_lock_acquire_async(clients[i], "job", 3, &opts, on_acquired, &done[i],
-                                              NULL),
-                      0);
+        EXPECT_RESULT(
+            pawl_lock_acquire_async(clients[i], "job", 3, &opts, on_acquired, &done[i], NULL), 0);
 }
 
 static void one_release_wakes_one_waiter(void **state)

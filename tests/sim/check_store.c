@@ -135,6 +135,19 @@ struct sim_grant *sim_grant_find(struct sim_lock_state *lock, uint64_t token, co
     return NULL;
 }
 
+struct sim_grant *sim_grant_of(struct sim_lock_state *lock, uint64_t token, const char *owner,
+                               const char *id)
+{
+    for (size_t i = lock->n_grants; i > 0; i--) {
+        struct sim_grant *grant = &lock->grant[i - 1];
+
+        for (int k = 0; k < grant->n_ids; k++)
+            if (grant->token == token && strcmp(grant->id[k], id) == 0)
+                return grant;
+    }
+    return sim_grant_find(lock, token, owner);
+}
+
 /* A month for a key without expiry. */
 static int64_t left_ms_of(struct sim_world *w, int64_t expire_ms)
 {
@@ -256,6 +269,11 @@ static bool barges(const struct command *cmd)
     return strcmp(cmd->script, "acquire") == 0 && cmd->argc > 16 && fr_is(&cmd->argv[16], "1");
 }
 
+static const struct sim_grant *newest_of(const struct sim_lock_state *lock)
+{
+    return lock->n_grants == 0 ? NULL : &lock->grant[lock->n_grants - 1];
+}
+
 static bool knows_ids(const struct sim_grant *grant, const struct sim_snap *now)
 {
     for (int k = 0; k < grant->n_ids; k++)
@@ -282,8 +300,10 @@ static void check_lock(struct sim_check *check, struct sim_lock_state *lock,
     if (now.live) {
         if (fresh)
             grant = sim_grant_find(lock, now.token, now.owner);
-        /* A server whose clock steps back may see a key again that it had not deleted yet. */
-        if (fresh && (grant == NULL || !knows_ids(grant, &now))) {
+        /* A server whose clock steps back may see a key again that it had not deleted yet; but not
+         * if it has granted to somebody else since: then it lost its data, and a second attempt
+         * under the same id got the same floor as its token. */
+        if (fresh && (grant == NULL || !knows_ids(grant, &now) || grant != newest_of(lock))) {
             grant = new_grant(check, lock, &now);
             sim_queue_granted(check, lock, now.id[0], barges(cmd));
         }

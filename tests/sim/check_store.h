@@ -79,6 +79,10 @@ struct sim_check {
 /* The newest with @token and @owner (NULL: any). A store that lost its data while its clock was
  * behind may give a token twice. */
 struct sim_grant *sim_grant_find(struct sim_lock_state *lock, uint64_t token, const char *owner);
+/* The one that a handle holds by: a server that lost its data and its time may give one owner the
+ * same token twice. */
+struct sim_grant *sim_grant_of(struct sim_lock_state *lock, uint64_t token, const char *owner,
+                               const char *id);
 /* It may end early from now on. */
 void sim_grant_void(struct sim_world *w, const struct sim_lock_state *lock,
                     struct sim_grant *grant);

@@ -157,7 +157,7 @@ static void check_held(struct sim_world *w, struct sim_handle *handle)
 {
     struct sim_lock_state *lock = &w->check->lock[handle->lock_number];
     const struct sim_grant *mine =
-        sim_grant_find(lock, handle->token, pawl_lock_owner(handle->lock));
+        sim_grant_of(lock, handle->token, pawl_lock_owner(handle->lock), handle->lock->hold_id);
     const struct sim_grant *newest = lock->n_grants == 0 ? NULL : &lock->grant[lock->n_grants - 1];
     bool late = false;
 
