@@ -6,5 +6,11 @@
 #include "options.h"
 
 int command_run(struct options *opt, int argc, char **argv);
+int command_ls(struct options *opt, int argc, char **argv);
+int command_show(struct options *opt, int argc, char **argv);
+int command_break(struct options *opt, int argc, char **argv);
+int command_acquire(struct options *opt, int argc, char **argv);
+int command_release(struct options *opt, int argc, char **argv);
+int command_hold(struct options *opt, int argc, char **argv);
 
 #endif

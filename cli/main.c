@@ -11,7 +11,9 @@ static const struct {
     const char *name;
     int (*run)(struct options *opt, int argc, char **argv);
 } commands[] = {
-    { "run", command_run },
+    { "run", command_run },     { "ls", command_ls },           { "show", command_show },
+    { "break", command_break }, { "acquire", command_acquire }, { "release", command_release },
+    { "hold", command_hold },
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
