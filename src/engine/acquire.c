@@ -49,6 +49,7 @@ static void acquired(struct pawli_request *req)
     struct pawli_acquire *a = PAWLI_CONTAINER(req, struct pawli_acquire, req);
     struct pawl_client *client = a->call.client;
     const struct pawli_answer answer = req->answer;
+    bool before_inbox = a->before_inbox; /* a step may send again */
     int code = answer.code;
 
     pawli_client_answered(client);
@@ -69,7 +70,13 @@ static void acquired(struct pawli_request *req)
     if (code == PAWLI_QUEUED)
         a->ticket = answer.ticket;
     pawli_line_passed_on(client, &answer, req->sent_ns);
+    pawli_call_ref(&a->call); /* the step may finish it */
     step(a, PAWLI_WAIT_REPLY, code, answer.pttl_ms);
+    /* The inbox came while this attempt was on its way without one: queue now, and not after a
+     * pause of its own length, in which later callers would pass. */
+    if (code == PAWL_BUSY && before_inbox && client->inbox_up && !pawli_list_empty(&a->link))
+        step(a, PAWLI_WAIT_INBOX, 0, -1);
+    pawli_call_unref(&a->call);
 }
 
 static void canceled(struct pawli_request *req)
@@ -117,6 +124,7 @@ static void send(struct pawli_acquire *a, enum pawli_op op, bool tombstone)
     req->tombstone = tombstone;
     if (op == PAWLI_OP_ACQUIRE && (lock->settings.flags & PAWL_BARGING) != 0)
         req->flags = PAWLI_BARGE;
+    a->before_inbox = !client->inbox_up;
     if (op == PAWLI_OP_ACQUIRE && !a->wait.once)
         pawli_line_prepare(a);
     if (op == PAWLI_OP_CANCEL) {

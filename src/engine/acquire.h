@@ -26,6 +26,7 @@ struct pawli_acquire {
     struct pawli_timer timer;
     struct pawli_request req;
     bool counted_wait;
+    bool before_inbox;             /* the attempt was sent while there was no inbox to queue with */
     /* in the queue, see line.h */
     struct pawli_line *line;       /* NULL: not queued */
     struct pawli_list in_line;

@@ -1,4 +1,5 @@
-/* Many clients at once: a release wakes one waiter, and nobody keeps step with the others. */
+/* Many waiters and many clients: a release wakes one waiter, the first; and nobody keeps step with
+ * the others. */
 #include "integration/harness.h"
 
 enum { N = 20 };
@@ -90,6 +91,65 @@ static void one_release_wakes_one_waiter(void **state)
     pawl_client_close(holder);
 }
 
+struct queue {
+    int order[N];
+    int n;
+};
+
+struct place {
+    struct queue *queue;
+    int number;
+    int64_t asked_ms;
+};
+
+static void note_order(void *arg, int result, struct pawl_lock *lock)
+{
+    struct place *p = arg;
+
+    if (result == 0)
+        p->queue->order[p->queue->n++] = p->number;
+    pawl_lock_free(lock);
+}
+
+/* A client's first waiters come while its inbox is being set up. Nobody is passed by one who asked
+ * later than two round trips after it. */
+static void first_waiters_of_a_client_keep_their_order(void **state)
+{
+    struct server *s = *state;
+    struct relay *relay = relay_start(s->socket);
+    struct pawl_client *holder = open_client(s->url, NULL);
+
+    relay_delay(relay, RELAY_DOWN, 10, 10);
+    for (int round = 0; round < 8; round++) {
+        struct pawl_lock *lock = take(holder, "job", 30000, 5000);
+        struct pawl_client *client = open_client(relay_url(relay), NULL);
+        struct queue queue = { { 0 }, 0 };
+        struct place places[N];
+
+        for (int i = 0; i < N; i++) {
+            struct pawl_lock_options opts = lock_options(5000, PAWL_FOREVER);
+
+            places[i] = (struct place){ &queue, i, now_ms() };
+            EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, note_order, &places[i],
+                                                  NULL),
+                          0);
+            pause_ms(3);
+        }
+        pause_ms(slack_ms(400));
+        EXPECT_RESULT(give_back(lock), 0);
+        for (int64_t end_ms = now_ms() + slack_ms(10000); queue.n < N && now_ms() < end_ms;)
+            dispatch_for(client, 10);
+        assert_int_equal(queue.n, N);
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < i; j++)
+                assert_true(places[queue.order[j]].asked_ms <=
+                            places[queue.order[i]].asked_ms + slack_ms(20));
+        pawl_client_close(client);
+    }
+    pawl_client_close(holder);
+    relay_free(relay);
+}
+
 static void waiters_do_not_ask_in_step_after_a_pause(void **state)
 {
     struct server *s = *state;
@@ -166,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVED(one_release_wakes_one_waiter),
+        SERVED(first_waiters_of_a_client_keep_their_order),
         SERVED(waiters_do_not_ask_in_step_after_a_pause),
         SERVED(clients_do_not_come_back_in_step),
         SERVED(renewals_of_one_start_drift_apart),
