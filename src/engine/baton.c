@@ -148,8 +148,10 @@ bool pawli_baton_take(struct pawli_baton *b)
     stale = now_ns - b->stood_in_ns > PAWLI_REST_NS / 5;
     took = take(b, now_ns);
     pthread_mutex_unlock(&b->mu);
-    /* Nobody listened to the sockets for a while: hear first whether they still stand. */
-    if (took && stale)
+    /* What was posted before goes first: a release by pawl_lock_free() and then an acquire of the
+     * same lock are meant in this order. And when nobody listened to the sockets for a while, hear
+     * first whether they still stand. */
+    if (took && (stale || pawli_loop_has_tasks(b->loop)))
         pawli_loop_run(b->loop, 0);
     return took;
 }

@@ -90,7 +90,7 @@ static void insert(struct fr_entry *zset, struct fr_bytes member, double score)
         at++;
     memmove(&zset->scored[at + 1], &zset->scored[at], (zset->n - at) * sizeof *zset->scored);
     zset->scored[at].member = member;
-    zset->scored[at].score = score;
+    zset->scored[at].score = score == 0 ? 0 : score; /* a small set knows no -0 */
     zset->n++;
 }
 
