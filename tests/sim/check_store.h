@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#define IDS_MAX 24
+#define IDS_MAX 256 /* of one grant: nested holds come and go under one token */
 #define TEXT_MAX 136
 #define FRAMES_MAX 32
 #define DONE_MAX 64
