@@ -20,6 +20,11 @@ PAWL = os.path.join(BUILD, "bin", "pawl")
 if not os.path.exists(PAWL):
     PAWL = os.path.join(BUILD, "cli", "pawl")
 
+# Who started the tests may have had signals ignored (nohup does), and a job would inherit that.
+for ending in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+               signal.SIGALRM):
+    signal.signal(ending, signal.SIG_DFL)
+
 USAGE, BUSY, UNREACHABLE, DENIED, LOST, MAX_HOLD, REFUSED, UNKNOWN = range(245, 253)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
