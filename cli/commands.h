@@ -12,5 +12,7 @@ int command_break(struct options *opt, int argc, char **argv);
 int command_acquire(struct options *opt, int argc, char **argv);
 int command_release(struct options *opt, int argc, char **argv);
 int command_hold(struct options *opt, int argc, char **argv);
+int command_doctor(struct options *opt, int argc, char **argv);
+int command_acl(struct options *opt, int argc, char **argv);
 
 #endif

@@ -123,6 +123,27 @@ const struct help_text help_texts[] = {
 "  --max-hold TIME|none  the end in any case (24h)\n"
 "\n"
 "  pawl hold --for-pid $$ --background nightly || exit\n") },
+{ "doctor", N_(
+"usage: pawl doctor [OPTION...] [KEY]\n"
+"\n"
+"Finds out what is wrong: the key, its owner, its renewals, who waits for whom, and Redis itself.\n"
+"Each step says what was seen, a verdict, and what to do next.\n"
+"Exit code: 0 all well, 1 warnings, 2 a failure.\n"
+"\n"
+"  --symptom WORD   stuck, oversold, twice or never: begins with what it usually is\n"
+"  --production     the checklist for production as a test, with the questions no tool can answer\n"
+"  --read-only      write no probe key (they expire at once)\n"
+"  --json           an object with all findings\n"
+"\n"
+"  pawl doctor --symptom stuck order:42\n"
+"  pawl doctor --production --json > report.json\n") },
+{ "acl", N_(
+"usage: pawl acl [--prefix P] [--user NAME] [--operator]\n"
+"\n"
+"Prints the line that gives a Redis user the rights that pawl needs and no more. Put a password\n"
+"in the place of PASSWORD. --operator adds what pawl ls, watch and doctor need.\n"
+"\n"
+"  pawl acl --prefix shop: --user shop\n") },
 };
 /* clang-format on */
 

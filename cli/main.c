@@ -13,7 +13,7 @@ static const struct {
 } commands[] = {
     { "run", command_run },     { "ls", command_ls },           { "show", command_show },
     { "break", command_break }, { "acquire", command_acquire }, { "release", command_release },
-    { "hold", command_hold },
+    { "hold", command_hold },   { "doctor", command_doctor },   { "acl", command_acl },
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

@@ -7,7 +7,8 @@ import subprocess
 from clitest import (PAWL, USAGE, UNREACHABLE, DENIED, REFUSED, Redis, environment, folder, pawl,
                      run_tests)
 
-COMMANDS = ["run", "ls", "show", "break", "acquire", "release", "hold"]
+COMMANDS = ["run", "ls", "show", "break", "acquire", "release", "hold", "doctor",
+            "acl"]
 
 
 def test_help_of_every_command_fits_a_screen_and_has_examples():
