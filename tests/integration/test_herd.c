@@ -130,9 +130,8 @@ static void first_waiters_of_a_client_keep_their_order(void **state)
             struct pawl_lock_options opts = lock_options(5000, PAWL_FOREVER);
 
             places[i] = (struct place){ &queue, i, now_ms() };
-            EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, note_order, &places[i],
-                                                  NULL),
-                          0);
+            EXPECT_RESULT(
+                pawl_lock_acquire_async(client, "job", 3, &opts, note_order, &places[i], NULL), 0);
             pause_ms(3);
         }
         pause_ms(slack_ms(400));

@@ -301,10 +301,11 @@ static void check_lock(struct sim_check *check, struct sim_lock_state *lock,
         if (fresh)
             grant = sim_grant_find(lock, now.token, now.owner);
         /* A server whose clock steps back may see a key again that it had not deleted yet; but not
-         * if it has granted to somebody else since, or lost the key by a fault: then a second
+         * if it has granted to somebody else since, or has lost its data: then a second
          * attempt under the same id got the same floor as its token. */
-        if (fresh && (grant == NULL || !knows_ids(grant, &now) || grant != newest_of(lock) ||
-                      (grant->void_ns != 0 && strcmp(cmd->script, "acquire") == 0))) {
+        if (fresh &&
+            (grant == NULL || !knows_ids(grant, &now) || grant != newest_of(lock) ||
+             (w->data_lost && grant->void_ns != 0 && strcmp(cmd->script, "acquire") == 0))) {
             grant = new_grant(check, lock, &now);
             sim_queue_granted(check, lock, now.id[0], barges(cmd));
         }
