@@ -8,11 +8,15 @@
 int command_run(struct options *opt, int argc, char **argv);
 int command_ls(struct options *opt, int argc, char **argv);
 int command_show(struct options *opt, int argc, char **argv);
+int command_watch(struct options *opt, int argc, char **argv);
+int command_doctor(struct options *opt, int argc, char **argv);
 int command_break(struct options *opt, int argc, char **argv);
 int command_acquire(struct options *opt, int argc, char **argv);
 int command_release(struct options *opt, int argc, char **argv);
 int command_hold(struct options *opt, int argc, char **argv);
-int command_doctor(struct options *opt, int argc, char **argv);
+int command_lease(struct options *opt, int argc, char **argv);
 int command_acl(struct options *opt, int argc, char **argv);
+int command_verify(struct options *opt, int argc, char **argv);
+int command_bench(struct options *opt, int argc, char **argv);
 
 #endif

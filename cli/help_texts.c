@@ -144,6 +144,53 @@ const struct help_text help_texts[] = {
 "in the place of PASSWORD. --operator adds what pawl ls, watch and doctor need.\n"
 "\n"
 "  pawl acl --prefix shop: --user shop\n") },
+{ "watch", N_(
+"usage: pawl watch [OPTION...] [PATTERN]\n"
+"\n"
+"The locks, live: rows coloured by what is left of their lease, and below what happened: granted,\n"
+"handed over, revoked, gone (found by comparing looks, so what is shorter is missed). q ends it.\n"
+"Where stdout is no terminal: one line per event.\n"
+"\n"
+"  --every TIME  between two looks (1s)\n"
+"  --plain       lines on a terminal too; --json: objects\n"
+"  --strings     also strings that expire\n"
+"\n"
+"  pawl watch 'order:*'\n"
+"  pawl watch --json --every 200ms > events.log\n") },
+{ "lease", N_(
+"usage: pawl lease [OPTION...] KEY|PATTERN\n"
+"\n"
+"Watches holds, recommends a lease (2 to 3 times the P99) and a maximum hold, and says what the\n"
+"lease costs: how long the next one waits after a crash.\n"
+"\n"
+"  --for TIME      how long to watch (60s)\n"
+"  --every TIME    between two looks (200ms)\n"
+"  --metrics FILE  from a service's /metrics instead; - is stdin\n"
+"\n"
+"  pawl lease --for 10m 'order:*'\n"
+"  curl -s http://127.0.0.1:7355/metrics | pawl lease --metrics -\n") },
+{ "verify", N_(
+"usage: pawl verify [OPTION...] KEY\n"
+"\n"
+"Lets processes contend for the lock KEY and stamps each section with the server's clock and the\n"
+"fencing token; then judges overlaps, order and counts. Exit code 1: it does not exclude.\n"
+"\n"
+"  --clients N   processes (4)\n"
+"  --seconds S   how long (5)\n"
+"  --hold TIME   in each section (2ms)\n"
+"\n"
+"  pawl verify --clients 16 --seconds 30 test:verify\n") },
+{ "bench", N_(
+"usage: pawl bench [OPTION...]\n"
+"\n"
+"Measures acquire and release, the hand-over to a waiter, and many held locks, beside what the\n"
+"server does raw. Uses names that begin with pawl-bench:. Warns unless the server is on this\n"
+"machine.\n"
+"\n"
+"  --seconds S   of each measurement (2)\n"
+"  --locks N     how many are held at once (1000)\n"
+"\n"
+"  pawl bench --url redis://127.0.0.1\n") },
 };
 /* clang-format on */
 

@@ -11,9 +11,11 @@ static const struct {
     const char *name;
     int (*run)(struct options *opt, int argc, char **argv);
 } commands[] = {
-    { "run", command_run },     { "ls", command_ls },           { "show", command_show },
-    { "break", command_break }, { "acquire", command_acquire }, { "release", command_release },
-    { "hold", command_hold },   { "doctor", command_doctor },   { "acl", command_acl },
+    { "run", command_run },         { "ls", command_ls },           { "show", command_show },
+    { "watch", command_watch },     { "doctor", command_doctor },   { "break", command_break },
+    { "acquire", command_acquire }, { "release", command_release }, { "hold", command_hold },
+    { "lease", command_lease },     { "acl", command_acl },         { "verify", command_verify },
+    { "bench", command_bench },
 };
 
 #define N_COMMANDS (sizeof commands / sizeof commands[0])

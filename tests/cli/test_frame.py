@@ -8,7 +8,7 @@ from clitest import (PAWL, USAGE, UNREACHABLE, DENIED, REFUSED, Redis, environme
                      run_tests)
 
 COMMANDS = ["run", "ls", "show", "break", "acquire", "release", "hold", "doctor",
-            "acl"]
+            "acl", "watch", "lease", "verify", "bench"]
 
 
 def test_help_of_every_command_fits_a_screen_and_has_examples():
