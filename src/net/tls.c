@@ -279,6 +279,9 @@ int pawli_tls_start(struct pawli_stream *stream, const struct pawli_tls_config *
 
     if (tls == NULL)
         return PAWL_ENOMEM;
+    /* A program may call exit() while a client is open: OpenSSL would then free its tables under
+     * the engine thread, which crashed one exit in five during a handshake. */
+    (void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     ERR_clear_error();
     rc = make_ssl(stream, tls, config);
     stream->tls = tls;

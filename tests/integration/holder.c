@@ -6,6 +6,7 @@
  *   churn KEY LEASE             -> takes and releases until it is killed, no answer
  *   sections KEY N FILE         -> N protected sections that append to FILE, then "done FAILURES"
  *   owner                       -> owner TEXT
+ *   exit MS                     -> after that time exits as it is, without closing anything
  * and unasked "event N RESULT MS" for each event of a lock, MS being CLOCK_BOOTTIME. */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -96,6 +97,9 @@ static void obey(struct pawl_client *client, const char *line)
                 (void)pawl_lock_release(lock);
     } else if (sscanf(line, "sections %255s %d %255s", key, &n, path) == 3) {
         sections(client, key, n, path);
+    } else if (sscanf(line, "exit %ld", &wait_ms) == 1) {
+        pause_ms(wait_ms);
+        exit(0);
     } else if (strncmp(line, "owner", 5) == 0) {
         printf("owner %s\n", pawl_lock_owner(lock));
     } else {

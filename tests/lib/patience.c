@@ -28,5 +28,7 @@ int64_t slack_ms(int64_t ms)
 
     if (kind == NULL)
         return ms;
+    if (strcmp(kind, "valgrind") == 0)
+        return ms * 10;
     return strcmp(kind, "address") == 0 ? ms * 2 : ms * 5;
 }
