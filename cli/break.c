@@ -1,7 +1,6 @@
 /* pawl break: take a lock away from its holder, knowingly. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,9 +99,9 @@ static int confirm(const struct breaking *b, const struct pawl_lock_info *info)
     if (b->yes)
         return 0;
     if (isatty(STDIN_FILENO) != 1) {
-        say(_("not confirmed: nothing was done. From a script: pawl break --token %" PRIu64
-              " --yes '%s'"),
-            info->token, name);
+        say(_("not confirmed: nothing was done. From a script: pawl break --token %llu --yes "
+              "'%s'"),
+            (unsigned long long)info->token, name);
         return EXIT_USAGE;
     }
     (void)fputs(_("Take it away? [y/N] "), stderr);
@@ -152,7 +151,7 @@ static int do_break(const struct breaking *b)
         code = say_result(printable(b->key, strlen(b->key), name, sizeof name), rc);
     } else if (b->token != 0 && (uint64_t)b->token != info->token) {
         code = EXIT_NO;
-        say(_("the token is %" PRIu64 ", not %lld; nothing was done"), info->token,
+        say(_("the token is %llu, not %lld; nothing was done"), (unsigned long long)info->token,
             (long long)b->token);
     } else if (info->kind != PAWL_KIND_PAWL && !b->now) {
         code =

@@ -1,6 +1,5 @@
 /* Doctor: one lock: its key, its owner, its renewals, and who waits for whom. Only reads. */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,8 @@ static void look_at_key(struct doctor *d, const struct pawl_lock_info *info)
         doctor_find(d, LEVEL_OK, "expiry", NULL, _("'%s' ends in %s unless renewed"), name,
                     duration_text(info->remaining_ms, left, sizeof left));
     if (info->kind == PAWL_KIND_PAWL)
-        doctor_find(d, LEVEL_OK, "layout", NULL, _("taken by pawl, token %" PRIu64), info->token);
+        doctor_find(d, LEVEL_OK, "layout", NULL, _("taken by pawl, token %llu"),
+                    (unsigned long long)info->token);
     else
         doctor_find(d, LEVEL_INFO, "layout",
                     _("that client's renewals, queue and tokens cannot be seen from here"),
