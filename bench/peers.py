@@ -115,7 +115,8 @@ def write_page(tables):
     with open(os.path.join(SOURCE, "bench", "benchmarks.head.md"), encoding="utf-8") as file:
         head = file.read()
     facts = {"date": datetime.date.today().isoformat(), "cpu": processor(),
-             "cores": os.cpu_count(), "reps": os.environ.get("REPS", "3"), "kernel": platform.release(),
+             "cores": os.cpu_count(), "kernel": platform.release(),
+             "reps": os.environ.get("REPS", "3"),
              "redis": version_of(["redis-server", "--version"]), "ratios": ratios(results),
              "tables": tables.strip()}
     for name, value in facts.items():
