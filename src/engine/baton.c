@@ -109,15 +109,32 @@ int pawli_baton_start(struct pawli_baton *b)
 
 void pawli_baton_stop(struct pawli_baton *b)
 {
-    if (!b->running)
-        return;
+    bool running;
+
     pthread_mutex_lock(&b->mu);
+    running = b->running;
     b->stop = true;
-    pthread_cond_broadcast(&b->free);
+    pthread_cond_signal(&b->free);
     pthread_mutex_unlock(&b->mu);
+    if (!running)
+        return;
     pawli_loop_wake(b->loop);
     pthread_join(b->thread, NULL);
+    pthread_mutex_lock(&b->mu);
+    while (b->holder != PAWLI_BATON_FREE)
+        pthread_cond_wait(&b->free, &b->mu);
     b->running = false;
+    pthread_mutex_unlock(&b->mu);
+}
+
+bool pawli_baton_stopping(struct pawli_baton *b)
+{
+    bool stop;
+
+    pthread_mutex_lock(&b->mu);
+    stop = b->stop;
+    pthread_mutex_unlock(&b->mu);
+    return stop;
 }
 
 void pawli_baton_poke(struct pawli_baton *b)
@@ -135,6 +152,7 @@ static bool take(struct pawli_baton *b, int64_t now_ns)
     if (b->holder != PAWLI_BATON_FREE || !b->running || b->stop)
         return false;
     b->holder = PAWLI_BATON_CALLER;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &b->cancel_before);
     return true;
 }
 
@@ -182,12 +200,15 @@ void pawli_baton_leave(struct pawli_baton *b)
 {
     int64_t now_ns = pawli_loop_now_ns(b->loop);
     int64_t next_ns = pawli_loop_next_timer_ns(b->loop);
+    int cancel_before;
 
     pthread_mutex_lock(&b->mu);
     b->holder = PAWLI_BATON_FREE;
+    cancel_before = b->cancel_before;
     /* Tasks are looked at under the mutex: who posts later finds the baton free and pokes. */
     if (!b->resting || next_ns < b->wakes_ns || pawli_loop_has_tasks(b->loop) ||
         !is_quiet(b, now_ns))
         pthread_cond_signal(&b->free);
     pthread_mutex_unlock(&b->mu);
+    (void)pthread_setcancelstate(cancel_before, &cancel_before);
 }

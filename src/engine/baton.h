@@ -37,13 +37,14 @@ struct pawli_baton {
     unsigned n_sleepers; /* callers that wait for somebody else to run the loop */
     bool stop;
     bool running;
+    int cancel_before;   /* of the holding caller: pthread_setcancelstate() */
 };
 
 int pawli_baton_init(struct pawli_baton *b, struct pawli_loop *loop, bool (*at_rest)(void *arg),
                      void *arg);
 /* Start the engine thread. 0 or PAWL_ESYSTEM. */
 int pawli_baton_start(struct pawli_baton *b);
-/* End it and wait for it; then the caller may run the loop. */
+/* End it, and wait for it and for a caller that stands in: then this thread may run the loop. */
 void pawli_baton_stop(struct pawli_baton *b);
 void pawli_baton_done(struct pawli_baton *b);
 
@@ -51,12 +52,15 @@ void pawli_baton_done(struct pawli_baton *b);
 void pawli_baton_poke(struct pawli_baton *b);
 
 /* Take the baton for a synchronous call: true, and the caller runs the loop until it leaves; false:
- * somebody else runs it, so post and wait. */
+ * somebody else runs it, so post and wait. In between the thread cannot be canceled: it would take
+ * the baton with it. */
 bool pawli_baton_take(struct pawli_baton *b);
 /* The same for a dispatch, whose thread will look at the sockets again. */
 bool pawli_baton_take_driven(struct pawli_baton *b);
 /* A caller that could not take it goes to sleep until its answer, and wakes. */
 void pawli_baton_sleeper(struct pawli_baton *b, bool asleep);
+/* The client closes: who stands in must leave, answered or not. */
+bool pawli_baton_stopping(struct pawli_baton *b);
 void pawli_baton_leave(struct pawli_baton *b);
 
 #endif

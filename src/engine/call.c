@@ -11,7 +11,13 @@
 
 #include "engine/client.h"
 
-static _Thread_local const struct pawli_calls *dispatching_here;
+/* A dispatch on its way on this thread; a completion may dispatch another client. */
+struct dispatching {
+    const struct pawli_calls *calls;
+    const struct dispatching *outer;
+};
+
+static _Thread_local const struct dispatching *dispatching_here;
 
 int pawli_calls_init(struct pawli_calls *calls)
 {
@@ -207,11 +213,16 @@ static void stand_in(struct pawl_client *client)
 
 bool pawli_calls_dispatching(const struct pawli_calls *calls)
 {
-    return dispatching_here == calls;
+    const struct dispatching *d = dispatching_here;
+
+    while (d != NULL && d->calls != calls)
+        d = d->outer;
+    return d != NULL;
 }
 
 int pawl_client_dispatch(struct pawl_client *client)
 {
+    struct dispatching here = { .outer = dispatching_here };
     int n = 0;
     int rc = pawli_client_check(client);
 
@@ -220,11 +231,12 @@ int pawl_client_dispatch(struct pawl_client *client)
     if (pawli_calls_dispatching(&client->calls))
         return 0;
     stand_in(client);
-    dispatching_here = &client->calls;
+    here.calls = &client->calls;
+    dispatching_here = &here;
     /* Completions may ask for more; stop after a bound so that the caller's loop gets its turn. */
     while (n < 10000 && pawli_calls_dispatch_one(&client->calls))
         n++;
-    dispatching_here = NULL;
+    dispatching_here = here.outer;
     /* What completions asked for goes out now, in one write. */
     if (pawli_loop_has_tasks(client->loop)) {
         stand_in(client);

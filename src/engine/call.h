@@ -61,7 +61,6 @@ struct pawli_calls {
     int fd; /* eventfd: readable while answered is not empty */
     struct pawli_map by_id;
     uint64_t last_id;
-    _Atomic int dispatching; /* threads inside pawl_client_dispatch() */
 };
 
 int pawli_calls_init(struct pawli_calls *calls);

@@ -47,20 +47,23 @@ static bool wait_answer(struct pawli_call *call, int64_t limit_ns)
     }
 }
 
-/* Run the loop on this thread until the call is answered. */
+/* Run the loop on this thread until the call is answered, or the client closes: then who closes it
+ * answers. */
 static bool stand_in(struct pawli_call *call, int64_t limit_ns)
 {
     struct pawli_loop *loop = call->client->loop;
-    int before;
+    struct pawli_baton *baton = &call->client->baton;
+    bool stopping = false;
 
-    /* Canceled in here, the thread would take the baton with it. */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     call->start.run(&call->start);
-    while (atomic_load(&call->state) == PAWLI_CALL_PENDING && pawli_loop_now_ns(loop) < limit_ns)
+    while (atomic_load(&call->state) == PAWLI_CALL_PENDING && !stopping &&
+           pawli_loop_now_ns(loop) < limit_ns) {
         pawli_loop_run(loop, limit_ns);
-    pawli_baton_leave(&call->client->baton);
-    pthread_setcancelstate(before, NULL);
-    return atomic_load(&call->state) == PAWLI_CALL_DONE;
+        stopping = pawli_baton_stopping(baton);
+    }
+    pawli_baton_leave(baton);
+    return atomic_load(&call->state) == PAWLI_CALL_DONE ||
+           (stopping && wait_answer(call, limit_ns));
 }
 
 static int take_answer(struct pawli_call *call, struct pawl_lock **ret_lock,

@@ -33,6 +33,7 @@ struct pawli_loop {
     pthread_mutex_t mu;      /* guards the rest */
     struct pawli_list tasks;
     bool asleep;             /* a poster must write to the eventfd */
+    bool wanted;             /* pawli_loop_wake() was called since the last turn */
     bool woken;              /* it has been written to and not been read */
 };
 
@@ -296,6 +297,7 @@ void pawli_loop_post(struct pawli_loop *loop, struct pawli_task *task)
 void pawli_loop_wake(struct pawli_loop *loop)
 {
     pthread_mutex_lock(&loop->mu);
+    loop->wanted = true;
     wake_locked(loop);
     pthread_mutex_unlock(&loop->mu);
 }
@@ -339,7 +341,7 @@ static void arm(struct pawli_loop *loop, int64_t at_ns)
 static bool fall_asleep(struct pawli_loop *loop)
 {
     pthread_mutex_lock(&loop->mu);
-    loop->asleep = pawli_list_empty(&loop->tasks);
+    loop->asleep = pawli_list_empty(&loop->tasks) && !loop->wanted;
     pthread_mutex_unlock(&loop->mu);
     return loop->asleep;
 }
@@ -352,6 +354,7 @@ static void run_tasks(struct pawli_loop *loop)
     pawli_list_init(&tasks);
     pthread_mutex_lock(&loop->mu);
     loop->asleep = false;
+    loop->wanted = false;
     pawli_list_splice(&tasks, &loop->tasks);
     pthread_mutex_unlock(&loop->mu);
     while ((node = pawli_list_pop(&tasks)) != NULL) {

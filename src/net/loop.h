@@ -58,7 +58,8 @@ void pawli_loop_timer_clear(struct pawli_loop *loop, struct pawli_timer *timer);
  * caller's. */
 void pawli_loop_post(struct pawli_loop *loop, struct pawli_task *task);
 
-/* End a sleeping pawli_loop_run() early. From any thread; coalesced. */
+/* End the pawli_loop_run() under way early, or the next one: who is about to sleep must not miss
+ * it. From any thread; coalesced. */
 void pawli_loop_wake(struct pawli_loop *loop);
 
 /* Sleep until a descriptor is ready, a timer is due, work is posted, or @until_ns, then do what

@@ -72,6 +72,44 @@ static void release_without_a_completion(void **state)
     pawl_client_close(client);
 }
 
+struct nested {
+    struct pawl_client *outer;
+    struct pawl_client *inner;
+    int n;
+    int ran_inside;
+};
+
+/* Completions of two clients that dispatch each other. */
+static void dispatch_both(void *arg, int result)
+{
+    struct nested *nested = arg;
+
+    EXPECT_RESULT(result, PAWL_FREE);
+    nested->n++;
+    assert_true(pawl_client_dispatch(nested->inner) >= 0);
+    nested->ran_inside += pawl_client_dispatch(nested->outer);
+}
+
+static void nothing_runs_inside_a_completion_though_another_client_was_dispatched(void **state)
+{
+    struct server *s = *state;
+    struct nested nested = { .outer = open_client(s->url, NULL) };
+
+    nested.inner = open_client(s->url, NULL);
+    for (int i = 0; i < 2; i++)
+        EXPECT_RESULT(
+            pawl_force_release_async(nested.outer, "job", 3, 0, 0, dispatch_both, &nested), 0);
+    pause_ms(300); /* both answers wait */
+    for (int i = 0; i < 1000 && nested.n < 2; i++) {
+        assert_true(pawl_client_dispatch(nested.outer) >= 0);
+        pause_ms(1);
+    }
+    assert_int_equal(nested.n, 2);
+    assert_int_equal(nested.ran_inside, 0);
+    pawl_client_close(nested.outer);
+    pawl_client_close(nested.inner);
+}
+
 static void missing_completion_is_a_usage_error(void **state)
 {
     struct server *s = *state;
@@ -379,6 +417,7 @@ int main(void)
         SERVED(cancel_does_not_wait_for_a_silent_server),
         SERVED(cancel_at_any_instant_leaves_nothing),
         SERVED(completions_may_ask_for_more),
+        SERVED(nothing_runs_inside_a_completion_though_another_client_was_dispatched),
         SERVED(free_from_inside_an_event),
         SERVED(no_event_after_free),
         SERVED(thousand_waits_at_once_each_answered_once),

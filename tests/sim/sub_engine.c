@@ -73,6 +73,12 @@ void pawli_baton_leave(struct pawli_baton *b)
     (void)b;
 }
 
+bool pawli_baton_stopping(struct pawli_baton *b)
+{
+    (void)b;
+    return false;
+}
+
 /* ---- the callback thread ---- */
 
 int pawli_notifier_init(struct pawli_notifier *n, pawl_log_cb log, void *log_arg, int log_level)
