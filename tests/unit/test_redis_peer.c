@@ -441,6 +441,35 @@ static void login_fails(const char *says, int result, const char *word)
     peer_done(&peer);
 }
 
+/* Where AUTH was renamed, the server repeats what it was given. */
+static void a_refused_login_shows_no_password(void **state)
+{
+    static const char *const says[] = {
+        "-ERR unknown command 'AUTH', with args beginning with: 'u' 'geheim' \r\n",
+        "-ERR unknown command `AUTH`, with args beginning with: `u`, `geheim`, \r\n",
+        "-ERR cannot do: AUTH u geheim\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof says / sizeof says[0]; i++) {
+        struct fixture fx;
+        struct peer peer;
+
+        fixture_init(&fx);
+        fx.opts.username = "u";
+        fx.opts.password = "geheim";
+        open_peer(&fx, &peer);
+        UNTIL(&fx, peer_accept(&peer));
+        UNTIL(&fx, peer_heard(&peer, "probe"));
+        peer_say(&peer, says[i]);
+        UNTIL(&fx, fx.state == PAWL_EAUTH);
+        assert_non_null(strstr(pawli_backend_redis.detail(fx.node), "ERR"));
+        assert_null(strstr(pawli_backend_redis.detail(fx.node), "geheim"));
+        fixture_done(&fx);
+        peer_done(&peer);
+    }
+}
+
 static void peers_that_are_no_redis(void **state)
 {
     (void)state;
@@ -565,6 +594,7 @@ int main(void)
         cmocka_unit_test(late_is_tried_once_more),
         cmocka_unit_test(noscript_is_answered_with_the_text),
         cmocka_unit_test(readonly_drops_the_connection),
+        cmocka_unit_test(a_refused_login_shows_no_password),
         cmocka_unit_test(peers_that_are_no_redis),
         cmocka_unit_test(a_port_where_nobody_listens),
         cmocka_unit_test(a_name_that_does_not_resolve),

@@ -81,6 +81,9 @@ static void what_is_wrong_is_named(void **state)
         { "redis+unix:///s?timeout=1", "timeout" },
         { "redis+unix:///s?db=1&x=2", "?db=N" },
         { "redis://geheim:geheim geheim@h", "" },
+        { "redis://u:12/geheim@h", "database" },
+        { "redis://u:12?geheim@h", "no options" },
+        { "redis+unix:///s?geheim@h", "?db=N" },
     };
     struct pawli_redis_url url;
     char detail[256];

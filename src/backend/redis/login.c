@@ -138,13 +138,23 @@ static int hopeless(struct pawli_node *node, const redisReply *reply)
     return 0;
 }
 
-static int read_auth(struct pawli_node *node, const redisReply *reply)
+/* A server that does not know AUTH repeats its arguments: of a text that we do not know, only what
+ * stands before the first mark is shown. */
+static void hide_arguments(redisReply *reply)
+{
+    reply->len = strcspn(reply->str, "'`\",:");
+    reply->str[reply->len] = '\0';
+}
+
+static int read_auth(struct pawli_node *node, redisReply *reply)
 {
     int code;
 
     if (!is_error(reply))
         return 0;
     code = pawli_redis_caught_error(reply->str, reply->len);
+    if (code == PAWL_ESERVER)
+        hide_arguments(reply);
     if (code == PAWL_ESERVER && strncmp(reply->str, "ERR wrong number of arg", 23) == 0)
         code = PAWL_EVERSION; /* before 6.0 AUTH knew no user */
     return refused(node, reply, code == PAWL_ESERVER ? PAWL_EAUTH : code, "login");
@@ -309,7 +319,7 @@ static int read_probe(struct pawli_node *node, const redisReply *reply)
     return 1;
 }
 
-static int read_step(struct pawli_node *node, const redisReply *reply)
+static int read_step(struct pawli_node *node, redisReply *reply)
 {
     switch (node->steps[node->step++]) {
     case PAWLI_LOGIN_AUTH:
@@ -335,7 +345,7 @@ static int read_step(struct pawli_node *node, const redisReply *reply)
     return read_probe(node, reply);
 }
 
-int pawli_redis_login_reply(struct pawli_node *node, const redisReply *reply)
+int pawli_redis_login_reply(struct pawli_node *node, redisReply *reply)
 {
     int rc = is_error(reply) ? hopeless(node, reply) : 0;
 

@@ -141,5 +141,5 @@ int pawli_redis_inbox_reply(struct pawli_node *inbox, const redisReply *reply);
 /* Append the login to @out. 0 or a failure. */
 int pawli_redis_login(struct pawli_node *node);
 /* The reply to the next step. 1: logged in, 0: more to come, negative: failed. */
-int pawli_redis_login_reply(struct pawli_node *node, const redisReply *reply);
+int pawli_redis_login_reply(struct pawli_node *node, redisReply *reply);
 #endif

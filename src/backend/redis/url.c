@@ -1,5 +1,6 @@
 /* URLs by libevent's parser, then our own rules; see url.h. Messages never repeat what could hold
- * a password, so never the whole URL. */
+ * a password: never the whole URL, and no part of one with an '@', because a password with a bare
+ * '/' or '?' in it is taken for a host, a port and a path. */
 #include "backend/redis/url.h"
 
 #include <assert.h>
@@ -22,6 +23,7 @@
 struct out {
     char *text;
     size_t len;
+    bool quotes; /* parts of the URL may be repeated */
 };
 
 __attribute__((format(printf, 2, 3))) static int refuse(const struct out *out, const char *format,
@@ -89,7 +91,12 @@ static int parse_db(const char *text, const struct out *out, struct pawli_redis_
     errno = 0;
     db = strtol(text, &end, 10);
     if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || db > DB_MAX)
-        return refuse(out, "url: database '%.40s': a number from 0 to %d", text, DB_MAX);
+        return out->quotes
+                   ? refuse(out, "url: database '%.40s': a number from 0 to %d", text, DB_MAX)
+                   : refuse(out,
+                            "url: the database must be a number from 0 to %d; in a password "
+                            "percent-encode '/'",
+                            DB_MAX);
     url->db = db;
     return 0;
 }
@@ -101,9 +108,9 @@ static int parse_query(const char *query, bool is_unix, const struct out *out,
         return 0;
     if (!is_unix)
         return refuse(out, "url: '?%.40s': no options are known here; the database is a path",
-                      query);
+                      out->quotes ? query : "...");
     if (strncmp(query, "db=", 3) != 0 || strchr(query, '&') != NULL)
-        return refuse(out, "url: '?%.40s': only ?db=N is known", query);
+        return refuse(out, "url: '?%.40s': only ?db=N is known", out->quotes ? query : "...");
     return parse_db(query + 3, out, url);
 }
 
@@ -119,7 +126,8 @@ static int parse_tcp(const struct evhttp_uri *uri, const struct out *out,
     if (len == 0)
         return refuse(out, "url: a host is missing");
     if (port == 0 || port > 65535)
-        return refuse(out, "url: port %d: from 1 to 65535", port);
+        return out->quotes ? refuse(out, "url: port %d: from 1 to 65535", port)
+                           : refuse(out, "url: the port must be from 1 to 65535");
     url->port = (uint16_t)(port < 0 ? DEFAULT_PORT : port);
     if (host[0] == '[' && host[len - 1] == ']') {
         url->host = strndup(host + 1, len - 2);
@@ -181,7 +189,7 @@ static int parse_parts(const struct evhttp_uri *uri, const struct out *out,
 int pawli_redis_url_parse(const char *text, struct pawli_redis_url *ret_url, char *detail,
                           size_t detail_len)
 {
-    const struct out out = { detail, detail_len };
+    const struct out out = { detail, detail_len, strchr(text, '@') == NULL };
     struct pawli_redis_url url = { 0 };
     struct evhttp_uri *uri = evhttp_uri_parse_with_flags(text, 0);
     int rc;
