@@ -2,7 +2,7 @@
  *
  * The caller gets its answer after release_ms at the latest. The release itself is repeated with
  * backoff until the store has answered or the lease is over; the hold id makes it safe to repeat,
- * and "not held" on a repetition means that the first try did it. */
+ * and "not held" after a try that was not answered means that this one did it. */
 #include "engine/release.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct pawli_release {
     int64_t answer_by_ns;    /* the caller's patience; PAWLI_NEVER once answered */
     int64_t next_ns;         /* next try; PAWLI_NEVER: one is in flight */
     int64_t give_up_ns;      /* the lease is over by then */
-    unsigned n_sent;
+    bool maybe_done;         /* a try was not answered: it may have been executed */
     int last_failure;
 };
 
@@ -91,7 +91,6 @@ static void send(struct pawli_release *r)
     req->entry_len = r->entry_len;
     req->done = released;
     r->next_ns = PAWLI_NEVER;
-    r->n_sent++;
     pawli_client_submit(client, req);
     arm(r);
 }
@@ -133,16 +132,16 @@ static void end(struct pawli_release *r, int result)
     pawli_call_unref(&r->call);
 }
 
-/* The store says that it does not know this id. */
+/* The store says that it does not know this id: an earlier try did it, or the lock was lost. */
 static int not_held(const struct pawli_release *r, int count)
 {
     int lost = r->held == NULL ? PAWL_NOT_OWNER : pawli_held_lost(r->held);
 
     if (lost != 0)
         return lost;
-    if (r->n_sent > 1 && pawli_loop_now_ns(r->call.client->loop) < r->give_up_ns)
+    if (r->maybe_done && pawli_loop_now_ns(r->call.client->loop) < r->give_up_ns)
         return count == 0 ? 0 : PAWL_STILL_HELD;
-    return r->n_sent > 1 ? PAWL_LOST_EXPIRED : PAWL_LOST_TAKEN;
+    return r->maybe_done ? PAWL_LOST_EXPIRED : PAWL_LOST_TAKEN;
 }
 
 static void released(struct pawli_request *req)
@@ -166,6 +165,8 @@ static void released(struct pawli_request *req)
         return;
     }
     r->last_failure = code;
+    if (pawl_result_class(code) == PAWL_CLASS_UNKNOWN)
+        r->maybe_done = true;
     r->next_ns = now_ns + pawli_backoff_next_ns(&r->backoff);
     if (client->stopped || now_ns >= r->give_up_ns)
         end(r, PAWL_EUNKNOWN);

@@ -160,6 +160,32 @@ static void resent_release_is_done(void **state)
     relay_free(relay);
 }
 
+/* No try was executed, and the server came back without its data: that was no release. */
+static void release_repeated_after_refusals_only_tells_the_loss(void **state)
+{
+    struct server *s = *state;
+    struct pawl_client_options opts = PAWL_CLIENT_OPTIONS_INIT;
+    struct pawl_client *client;
+    struct pawl_lock *lock;
+    struct done done = { 0 };
+
+    opts.release_ms = 20000;
+    client = open_client(s->url, &opts);
+    lock = take(client, "job", 30000, 0);
+    server_do(s, "FLUSHALL");
+    server_do(s, "SAVE");
+    server_kill(s);
+    EVENTUALLY(5000, pawl_client_ready(client, 0) != 0);
+    EXPECT_RESULT(pawl_lock_release_async(lock, on_done, &done), 0);
+    dispatch_for(client, 200);
+    assert_int_equal(done.n, 0);
+    server_begin(s);
+    await_done(client, &done, 10000);
+    EXPECT_RESULT(done.result, PAWL_LOST_TAKEN);
+    pawl_lock_free(lock);
+    pawl_client_close(client);
+}
+
 static void resent_release_of_one_of_two_counts_once(void **state)
 {
     struct server *s = *state;
@@ -349,6 +375,7 @@ int main(void)
         SERVED(every_end_of_a_release_lets_other_threads_in),
         SERVED(release_without_answer_goes_on_behind),
         SERVED(resent_release_is_done),
+        SERVED(release_repeated_after_refusals_only_tells_the_loss),
         SERVED(resent_release_of_one_of_two_counts_once),
         SERVED(release_works_at_the_memory_limit),
         cmocka_unit_test(release_that_is_refused_says_so_and_is_repeated),
