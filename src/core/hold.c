@@ -150,6 +150,8 @@ static void renewed(struct pawli_hold *h, const struct pawli_hold_event *ev)
     h->unconfirmed = false;
     until_ns = valid_until(h, ev->sent_ns, ev->pttl_ms);
     h->valid_until_ns = ev->exact ? until_ns : later(h->valid_until_ns, until_ns);
+    if (ev->exact)
+        h->long_until_ns = 0;
     succeeded(h, ev->sent_ns);
     /* Not sooner if the time left is short: the latest end cuts it, and a renewal is no help. */
     schedule(h, h->lease_ms);
@@ -192,12 +194,26 @@ static void shortened(struct pawli_hold *h, const struct pawli_hold_event *ev)
     int64_t third_ns = ev->lease_ms * PAWLI_NS_PER_MS / 3;
 
     assert(ev->lease_ms > 0);
+    if (h->n_extends++ == 0)
+        h->long_until_ns = h->valid_until_ns;
     h->short_sent_ns = ev->now_ns;
     h->short_until_ns = pawli_valid_until_ns(ev->now_ns, ev->lease_ms, ev->lease_ms);
     h->valid_until_ns = earlier(h->valid_until_ns, h->short_until_ns);
     /* Should it fail, a renewal brings back what was. */
     if (asks(h))
         h->renew_at_ns = earlier(h->renew_at_ns, pawli_after(ev->now_ns, third_ns));
+}
+
+static void extend_answered(struct pawli_hold *h, bool kept)
+{
+    assert(h->n_extends > 0);
+    h->n_extends--;
+    if (!kept)
+        h->long_until_ns = 0;
+    if (h->n_extends > 0 || h->long_until_ns == 0)
+        return;
+    h->short_sent_ns = 0;
+    h->valid_until_ns = later(h->valid_until_ns, h->long_until_ns);
 }
 
 static void changed(struct pawli_hold *h, const struct pawli_hold_event *ev)
@@ -211,6 +227,8 @@ static void changed(struct pawli_hold *h, const struct pawli_hold_event *ev)
         int64_t until_ns = valid_until(h, ev->sent_ns, ev->pttl_ms);
 
         h->valid_until_ns = ev->shorter ? until_ns : later(h->valid_until_ns, until_ns);
+        if (ev->shorter)
+            h->long_until_ns = 0;
         succeeded(h, ev->sent_ns);
         schedule(h, ev->pttl_ms);
         h->unconfirmed = false; /* a re-entry or an extend sets the lease, as a renewal does */
@@ -341,6 +359,9 @@ static void take(struct pawli_hold *h, const struct pawli_hold_event *ev,
         break;
     case PAWLI_HOLD_SHORTENED:
         shortened(h, ev);
+        break;
+    case PAWLI_HOLD_EXTEND_ANSWERED:
+        extend_answered(h, ev->kept);
         break;
     case PAWLI_HOLD_RELEASE:
         move(h, PAWLI_HOLD_RELEASING);

@@ -28,6 +28,7 @@ enum pawli_hold_event_kind {
     PAWLI_HOLD_CHANGED,   /* lease_ms, renew: after a re-entry, a partial release or an extend;
                              sent_ns and pttl_ms as with RENEWED; shorter: the lease may shrink */
     PAWLI_HOLD_SHORTENED, /* an extend, perhaps to a shorter lease, is sent now: lease_ms */
+    PAWLI_HOLD_EXTEND_ANSWERED, /* once for each SHORTENED; kept: it was certainly not executed */
     PAWLI_HOLD_RELEASE,   /* the release of the last handle begins */
     PAWLI_HOLD_LOST       /* the caller's thread noticed the loss: code */
 };
@@ -41,6 +42,7 @@ struct pawli_hold_event {
     int code;
     bool renew;
     bool shorter;
+    bool kept;
     bool exact; /* with RENEWED: the machine was frozen, so what was believed before is too long */
 };
 
@@ -64,6 +66,8 @@ struct pawli_hold {
     int64_t max_end_ns;      /* PAWLI_NEVER: none */
     int64_t short_sent_ns;   /* of the last extend to a shorter lease; 0: none */
     int64_t short_until_ns;  /* what was sent before it confirms no longer than this */
+    int64_t long_until_ns;   /* valid_until before the extends in flight; 0: not to be had back */
+    unsigned n_extends;      /* in flight */
     int64_t renew_at_ns;     /* PAWLI_NEVER: renewal is off */
     int64_t last_renewed_ns; /* sent_ns of the last success */
     int64_t asked_ns;        /* when the renewal in flight was asked for */
@@ -109,7 +113,8 @@ void pawli_hold_claimed(struct pawli_hold *h, int64_t now_ns);
  *   replies of an ended hold do nothing. LOST from the caller's thread is told like any other.
  * - RELEASE: RELEASING; no renewal, nothing told any more.
  * - SHORTENED: from now on the end of the shorter lease counts if it is earlier, and a confirmation
- *   that was sent before does not move it; the store may run the extend at any time.
+ *   that was sent before does not move it; the store may run the extend at any time. If it was
+ *   certainly not executed, what was believed before is believed again.
  * - CHANGED: larger lease or renew on takes effect; with shorter, valid_until becomes the new
  *   lease's even if earlier. */
 void pawli_hold_step(struct pawli_hold *h, const struct pawli_hold_event *ev,

@@ -402,6 +402,14 @@ void pawli_hold_shortening(struct pawl_lock *lock, int64_t lease_ms)
         pawli_held_step(lock->held, &ev);
 }
 
+void pawli_hold_extend_answered(struct pawl_lock *lock, bool kept)
+{
+    struct pawli_hold_event ev = { .kind = PAWLI_HOLD_EXTEND_ANSWERED, .kept = kept };
+
+    if (!pawli_list_empty(&lock->held->link))
+        pawli_held_step(lock->held, &ev);
+}
+
 void pawli_hold_shortened(struct pawl_lock *lock, int64_t lease_ms)
 {
     lock->settings.lease_ms = lease_ms;

@@ -32,11 +32,12 @@ static void extended(const struct simple *s)
 {
     const struct pawli_request *req = &s->req;
     int code = req->answer.code;
+    enum pawl_class kind = pawl_result_class(code);
 
+    pawli_hold_extend_answered(s->lock, code < 0 && kind != PAWL_CLASS_UNKNOWN);
     if (code == 0)
         pawli_hold_extended(s->lock, req->sent_ns, req->lease_ms, req->answer.pttl_ms);
-    else if (pawl_result_class(code) == PAWL_CLASS_UNKNOWN &&
-             req->lease_ms < s->lock->settings.lease_ms)
+    else if (kind == PAWL_CLASS_UNKNOWN && req->lease_ms < s->lock->settings.lease_ms)
         pawli_hold_shortened(s->lock, req->lease_ms);
 }
 

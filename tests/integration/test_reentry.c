@@ -229,6 +229,22 @@ static void reentry_never_passes_the_latest_end(void **state)
     pawl_client_close(b);
 }
 
+static void extend_that_cannot_be_sent_leaves_the_lease_as_before(void **state)
+{
+    struct server *s = *state;
+    struct pawl_client *client = open_client(s->url, NULL);
+    struct pawl_lock *lock = take(client, "job", 20000, 0);
+
+    server_kill(s);
+    EVENTUALLY(5000, pawl_client_ready(client, 0) != 0);
+    EXPECT_RESULT(pawl_lock_extend(lock, 200), PAWL_ECONNECT);
+    ALWAYS(400, pawl_lock_check(lock) == 0);
+    assert_true(pawl_lock_remaining_ms(lock) > 5000);
+    server_begin(s);
+    pawl_lock_free(lock);
+    pawl_client_close(client);
+}
+
 static void extend_is_for_the_outermost_hold(void **state)
 {
     struct server *s = *state;
@@ -321,6 +337,7 @@ int main(void)
         SERVED(outer_renewal_keeps_the_longer_lease_of_an_inner_hold),
         SERVED(shorter_or_unrenewed_inner_hold_changes_nothing),
         SERVED(reentry_never_passes_the_latest_end),
+        SERVED(extend_that_cannot_be_sent_leaves_the_lease_as_before),
         SERVED(extend_is_for_the_outermost_hold),
         SERVED(nothing_mentions_the_key_after_the_last_release),
         SERVED(nesting_for_long_takes_no_memory),

@@ -127,6 +127,65 @@ static void a_shorter_lease_that_is_not_confirmed_is_renewed_by_its_own_third(vo
     loses(&r, PAWL_LOST_EXPIRED, true);
 }
 
+static void answer_extend(struct run *r, bool kept)
+{
+    feed(r, (struct pawli_hold_event){ .kind = PAWLI_HOLD_EXTEND_ANSWERED, .kept = kept });
+}
+
+static void an_extend_that_was_not_executed_leaves_the_lease_as_before(void **state)
+{
+    struct run r;
+    int64_t before_ns;
+
+    (void)state;
+    begin_with(&r, LEASE_MS, LEASE_MS, MAX_HOLD_MS, GRACE_MS, false);
+    before_ns = r.hold.valid_until_ns;
+    r.now_ns += 5 * MS;
+    shorten(&r, 3000);
+    r.now_ns += 5 * MS;
+    answer_extend(&r, true);
+    assert_int_equal(r.hold.valid_until_ns, before_ns);
+    assert_int_equal(r.fx.wake_ns, before_ns);
+}
+
+static void of_two_extends_one_may_have_been_executed(void **state)
+{
+    struct run r;
+    int64_t short_ns;
+
+    (void)state;
+    begin(&r);
+    shorten(&r, 3000);
+    short_ns = r.hold.valid_until_ns;
+    r.now_ns += 5 * MS;
+    shorten(&r, 4000);
+    answer_extend(&r, true);
+    assert_int_equal(r.hold.valid_until_ns, short_ns);
+    answer_extend(&r, false);
+    assert_int_equal(r.hold.valid_until_ns, short_ns);
+    /* What is over is not remembered. */
+    shorten(&r, 2000);
+    answer_extend(&r, true);
+    assert_int_equal(r.hold.valid_until_ns, short_ns);
+}
+
+static void a_freeze_is_not_forgotten_by_an_extend_that_was_not_executed(void **state)
+{
+    struct run r;
+    int64_t exact_ns;
+
+    (void)state;
+    begin(&r);
+    shorten(&r, 3000);
+    r.now_ns += 5 * MS;
+    feed(&r,
+         (struct pawli_hold_event){
+             .kind = PAWLI_HOLD_RENEWED, .sent_ns = r.now_ns, .pttl_ms = 1000, .exact = true });
+    exact_ns = r.hold.valid_until_ns;
+    answer_extend(&r, true);
+    assert_int_equal(r.hold.valid_until_ns, exact_ns);
+}
+
 static void a_claim_is_confirmed_after_a_short_moment_also_without_renewal(void **state)
 {
     struct run r;
@@ -188,6 +247,9 @@ int main(void)
         cmocka_unit_test(an_extend_to_a_shorter_lease_ends_sooner),
         cmocka_unit_test(from_its_sending_a_shorter_lease_is_believed),
         cmocka_unit_test(a_shorter_lease_that_is_not_confirmed_is_renewed_by_its_own_third),
+        cmocka_unit_test(an_extend_that_was_not_executed_leaves_the_lease_as_before),
+        cmocka_unit_test(of_two_extends_one_may_have_been_executed),
+        cmocka_unit_test(a_freeze_is_not_forgotten_by_an_extend_that_was_not_executed),
         cmocka_unit_test(a_claim_is_confirmed_after_a_short_moment_also_without_renewal),
         cmocka_unit_test(a_claim_that_is_nearly_over_is_confirmed_in_half_of_what_is_left),
         cmocka_unit_test(what_was_sent_in_the_moment_of_the_shortening_may_have_been_before),
