@@ -182,6 +182,14 @@ static void told(struct pawli_wait *w, const struct pawli_wait_event *ev,
         w->next_ns = ev->now_ns; /* the attempt that was not answered did join: ask again */
 }
 
+/* Will waiting help? The rest is the program's or an operator's to mend. */
+static bool may_pass(int code)
+{
+    enum pawl_class kind = pawl_result_class(code);
+
+    return kind != PAWL_CLASS_USAGE && kind != PAWL_CLASS_DENIED;
+}
+
 /* Its place is gone: a dead inbox, a claim that ended, or a queue that was lost. */
 static void rejoin(struct pawli_wait *w, int64_t now_ns, struct pawli_wait_effects *fx)
 {
@@ -207,6 +215,8 @@ static void checked(struct pawli_wait *w, const struct pawli_wait_event *ev,
         answer(w, 0, false, fx);
     } else if (ev->code == PAWL_FREE) {
         rejoin(w, ev->now_ns, fx);
+    } else if (!may_pass(ev->code)) {
+        answer(w, ev->code, false, fx);
     }
 }
 

@@ -122,7 +122,7 @@ void pawli_wait_init(struct pawli_wait *w, bool once, int64_t limit_ns, int64_t 
  * - A re-check that finds the id neither queued nor granted: a new attempt under a new hold id,
  *   because a message of the ended claim may still be on its way and would be dated from the new
  *   place (tests/model/handoff.pml, SAME_ID). Its place is kept three times.
- * - EQUEUEFULL completes at once.
+ * - EQUEUEFULL completes at once; and so do USAGE and DENIED failures of a re-check.
  * - At the limit in the queue: EUNKNOWN if a re-check is unanswered for 200 ms or the last one
  *   failed, else TIMEOUT. Then, as on CANCEL, CLEANING: the cancel leaves the queue.
  * - Exactly one completion, on every path. */

@@ -53,6 +53,25 @@ static void refusals_have_their_own_codes(void **state)
     relay_free(relay);
 }
 
+static void key_that_turns_into_something_else_ends_a_wait(void **state)
+{
+    struct server *s = *state;
+    struct pawl_client *client = open_client(s->url, NULL);
+    struct pawl_lock_options opts = lock_options(10000, PAWL_FOREVER);
+    struct pawl_lock *lock = take(client, "job", 30000, 0);
+    struct done done = { 0 };
+
+    EXPECT_RESULT(pawl_lock_acquire_async(client, "job", 3, &opts, on_acquired, &done, NULL), 0);
+    EVENTUALLY(5000, (pawl_client_dispatch(client), server_int(s, "DBSIZE")) >= 3); /* it queues */
+    server_do(s, "DEL job");
+    server_do(s, "RPUSH job x");
+    await_done(client, &done, 5000);
+    EXPECT_RESULT(done.result, PAWL_EWRONGTYPE);
+    server_do(s, "DEL job");
+    pawl_lock_free(lock);
+    pawl_client_close(client);
+}
+
 /* Passing trouble is sat out within the wait limit. */
 static void refusals_are_retried_within_the_wait(void **state)
 {
@@ -302,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVED(refusals_have_their_own_codes),
+        SERVED(key_that_turns_into_something_else_ends_a_wait),
         SERVED(refusals_are_retried_within_the_wait),
         SERVED(error_inside_a_script_is_unknown),
         SERVED(full_queue_is_told),

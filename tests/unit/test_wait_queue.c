@@ -246,6 +246,22 @@ static void a_failed_recheck_changes_nothing_before_the_limit(void **state)
     cancels(&r, false);
 }
 
+static void a_recheck_that_will_never_succeed_ends_the_wait(void **state)
+{
+    static const int codes[] = { PAWL_EWRONGTYPE, PAWL_ENOPERM };
+
+    (void)state;
+    for (size_t i = 0; i < N_OF(codes); i++) {
+        struct run r;
+
+        queue(&r);
+        r.now_ns = 1000 * MS;
+        checked(&r, codes[i], 900 * MS);
+        answers(&r, codes[i]);
+        cancels(&r, false);
+    }
+}
+
 static void at_the_limit_the_queue_is_left(void **state)
 {
     struct run r;
@@ -351,6 +367,7 @@ int main(void)
         cmocka_unit_test(joining_forgets_what_failed_before),
         cmocka_unit_test(a_message_too_late_for_an_unanswered_attempt_is_asked_about_by_the_next),
         cmocka_unit_test(a_failed_recheck_changes_nothing_before_the_limit),
+        cmocka_unit_test(a_recheck_that_will_never_succeed_ends_the_wait),
         cmocka_unit_test(at_the_limit_the_queue_is_left),
         cmocka_unit_test(an_answered_recheck_is_no_longer_waited_for),
         cmocka_unit_test(cancel_leaves_the_queue),
