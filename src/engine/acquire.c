@@ -15,6 +15,8 @@
 #include "engine/lock.h"
 #include "engine/release.h"
 
+#define REJOIN_NS (100 * PAWLI_NS_PER_MS)
+
 static void step(struct pawli_acquire *a, enum pawli_wait_event_kind kind, int code,
                  int64_t pttl_ms)
 {
@@ -217,9 +219,21 @@ static int renew_id(struct pawli_acquire *a, bool bury)
     return pawli_random_id(a->lock->hold_id);
 }
 
+/* Without memory for a line nobody asks for @a, and the store takes it for dead: join again soon. */
+static int64_t wake_at(const struct pawli_acquire *a, int64_t wake_ns)
+{
+    int64_t soon_ns;
+
+    if (a->wait.state != PAWLI_WAIT_QUEUED || a->line != NULL)
+        return wake_ns;
+    soon_ns = pawli_loop_now_ns(a->call.client->loop) + REJOIN_NS;
+    return soon_ns < wake_ns ? soon_ns : wake_ns;
+}
+
 static void apply(struct pawli_acquire *a, const struct pawli_wait_effects *fx)
 {
     struct pawl_client *client = a->call.client;
+    int64_t wake_ns;
 
     if (a->wait.state == PAWLI_WAIT_QUEUED)
         pawli_line_join(a);
@@ -242,10 +256,11 @@ static void apply(struct pawli_acquire *a, const struct pawli_wait_effects *fx)
         finish(a);
         return;
     }
-    if (fx->wake_ns == PAWLI_NEVER)
+    wake_ns = wake_at(a, fx->wake_ns);
+    if (wake_ns == PAWLI_NEVER)
         pawli_loop_timer_clear(client->loop, &a->timer);
     else
-        pawli_loop_timer_set(client->loop, &a->timer, fx->wake_ns);
+        pawli_loop_timer_set(client->loop, &a->timer, wake_ns);
     /* An attempt that still waits for a connection need not be sent for nobody. */
     if (fx->complete && a->wait.state == PAWLI_WAIT_ORPHANED &&
         client->backend->withdraw(client->node, &a->req)) {

@@ -36,7 +36,8 @@ static void publish(struct pawli_held *held)
     atomic_store_explicit(&held->renew_on, sm->renew_on, memory_order_relaxed);
     atomic_store_explicit(&held->jump_ns, pawli_jump_ns(sm->lease_ms), memory_order_relaxed);
     atomic_store_explicit(&held->max_end_ns, sm->max_end_ns, memory_order_relaxed);
-    atomic_store_explicit(&held->expiring, sm->state == PAWLI_HOLD_EXPIRING, memory_order_relaxed);
+    /* In one order with the descriptor of pawl_lock_fd(): one of both sides sees the other. */
+    atomic_store(&held->expiring, sm->state == PAWLI_HOLD_EXPIRING);
     atomic_store_explicit(&held->valid_until_ns, sm->valid_until_ns, memory_order_release);
 }
 

@@ -13,8 +13,8 @@ struct pawli_answer;
  * entry and ticket of its request. */
 void pawli_line_prepare(struct pawli_acquire *a);
 
-/* @a stands in the queue; twice is harmless. Without memory for a line @a just waits: a message
- * still reaches it, and its limit. */
+/* @a stands in the queue; twice is harmless. Without memory for a line @a has none, and must join
+ * again. */
 void pawli_line_join(struct pawli_acquire *a);
 void pawli_line_leave(struct pawli_acquire *a);
 /* It cannot be told of a grant any more; its entry is forgotten. */

@@ -249,7 +249,7 @@ int pawl_lock_fd(struct pawl_lock *lock)
         return none;
     }
     /* What was told before the descriptor existed is shown by it too. */
-    if (pawli_held_lost(lock->held) != 0 || atomic_load(&lock->held->expiring))
+    if (atomic_load(&lock->held->lost) != 0 || atomic_load(&lock->held->expiring))
         make_readable(fd);
     return fd;
 }

@@ -32,6 +32,8 @@ static int say(struct pawli_node *inbox, const char *word, const char *arg, size
         pawli_command_arg(&cmd, arg, arg_len);
     if (pawli_command_end(&cmd) < 0)
         return PAWL_ENOMEM;
+    if (inbox->inbox_deadline_ns != PAWLI_NEVER)
+        return 0; /* an older one is unanswered: its time counts */
     inbox->inbox_deadline_ns =
         pawli_loop_now_ns(inbox->loop) + inbox->opts->command_ms * PAWLI_NS_PER_MS;
     pawli_loop_timer_set(inbox->loop, &inbox->timer, inbox->inbox_deadline_ns);
