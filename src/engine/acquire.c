@@ -219,7 +219,8 @@ static int renew_id(struct pawli_acquire *a, bool bury)
     return pawli_random_id(a->lock->hold_id);
 }
 
-/* Without memory for a line nobody asks for @a, and the store takes it for dead: join again soon. */
+/* Without memory for a line nobody asks for @a, and the store takes it for dead: join again
+ * soon. */
 static int64_t wake_at(const struct pawli_acquire *a, int64_t wake_ns)
 {
     int64_t soon_ns;
