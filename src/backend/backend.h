@@ -56,7 +56,8 @@ struct pawli_check {
 /* Codes in answers. ACQUIRE: 0 (token, count, pttl_ms), BUSY (pttl_ms), PAWLI_QUEUED (pttl_ms,
  * ticket), EQUEUEFULL, ELATE, EWRONGTYPE, NOT_OWNER (a tombstone refused it), failures. CHECK: 0
  * (pttl_ms of the lock, -2: free; head: the next turn is ours). RELEASE, CANCEL: 0 (free),
- * STILL_HELD (count), NOT_OWNER, failures. EXTEND: 0 (pttl_ms), NOT_OWNER. INSPECT: 0 (info),
+ * STILL_HELD (count), NOT_OWNER, failures. EXTEND: 0 (pttl_ms), NOT_OWNER,
+ * LOST_REVOKED. INSPECT: 0 (info),
  * FREE. FORCE: 0, FREE, NOT_OWNER. CLAIM, SET_IF: 0, STALE. */
 struct pawli_answer {
     int code;

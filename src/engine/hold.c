@@ -403,6 +403,14 @@ void pawli_hold_shortening(struct pawl_lock *lock, int64_t lease_ms)
         pawli_held_step(lock->held, &ev);
 }
 
+void pawli_hold_refused(struct pawl_lock *lock, int code)
+{
+    struct pawli_hold_event ev = { .kind = PAWLI_HOLD_REFUSED, .code = code };
+
+    if (!pawli_list_empty(&lock->link))
+        pawli_held_step(lock->held, &ev);
+}
+
 void pawli_hold_extend_answered(struct pawl_lock *lock, bool kept)
 {
     struct pawli_hold_event ev = { .kind = PAWLI_HOLD_EXTEND_ANSWERED, .kept = kept };

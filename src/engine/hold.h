@@ -80,6 +80,8 @@ void pawli_hold_extended(struct pawl_lock *lock, int64_t sent_ns, int64_t lease_
 
 /* An extend of @lock to @lease_ms is about to be sent: believe no longer than that. */
 void pawli_hold_shortening(struct pawl_lock *lock, int64_t lease_ms);
+/* The store does not know @lock's id, or it is revoked: @code. */
+void pawli_hold_refused(struct pawl_lock *lock, int code);
 /* It was answered; @kept: certainly not executed. Before extended or shortened. */
 void pawli_hold_extend_answered(struct pawl_lock *lock, bool kept);
 /* It was not answered: go on with the shorter lease. */

@@ -27,18 +27,23 @@ static void simple_free(struct pawli_call *call)
 }
 
 /* The new lease counts only for a hold that still lives. After an unknown answer the shorter of
- * both leases is believed. */
-static void extended(const struct simple *s)
+ * both leases is believed. Returns what the caller is told. */
+static int extended(const struct simple *s)
 {
     const struct pawli_request *req = &s->req;
     int code = req->answer.code;
     enum pawl_class kind = pawl_result_class(code);
 
+    if (code == PAWL_NOT_OWNER)
+        code = PAWL_LOST_TAKEN;
     pawli_hold_extend_answered(s->lock, code < 0 && kind != PAWL_CLASS_UNKNOWN);
     if (code == 0)
         pawli_hold_extended(s->lock, req->sent_ns, req->lease_ms, req->answer.pttl_ms);
     else if (kind == PAWL_CLASS_UNKNOWN && req->lease_ms < s->lock->settings.lease_ms)
         pawli_hold_shortened(s->lock, req->lease_ms);
+    else if (pawl_is_lost(code))
+        pawli_hold_refused(s->lock, code);
+    return code;
 }
 
 static void done(struct pawli_request *req)
@@ -49,9 +54,7 @@ static void done(struct pawli_request *req)
 
     pawli_client_answered(client);
     if (req->op == PAWLI_OP_EXTEND)
-        extended(s);
-    if (req->op == PAWLI_OP_EXTEND && code == PAWL_NOT_OWNER)
-        code = PAWL_LOST_TAKEN;
+        code = extended(s);
     pawli_call_finish(&s->call, code, NULL, req->answer.info,
                       code < 0 ? pawli_client_detail(client) : NULL);
     pawli_call_unref(&s->call);

@@ -174,6 +174,26 @@ static void revoked_lock_passes_on_when_its_lease_ends(void **state)
     pawl_client_close(b);
 }
 
+/* What an extend learns counts at once, and not from the next renewal on. */
+static void extend_that_finds_the_lock_gone_ends_the_hold(void **state)
+{
+    struct server *s = *state;
+    struct pawl_client *client = open_client(s->url, NULL);
+    struct pawl_lock *lock = take(client, "job", 30000, 0);
+
+    EXPECT_RESULT(pawl_force_release(client, "job", 3, 0, 0), 0);
+    EXPECT_RESULT(pawl_lock_extend(lock, 20000), PAWL_LOST_REVOKED);
+    EXPECT_RESULT(pawl_lock_check(lock), PAWL_LOST_REVOKED);
+    pawl_lock_free(lock);
+    server_do(s, "DEL job");
+    lock = take(client, "job", 30000, 0);
+    server_do(s, "DEL job");
+    EXPECT_RESULT(pawl_lock_extend(lock, 20000), PAWL_LOST_TAKEN);
+    EXPECT_RESULT(pawl_lock_check(lock), PAWL_LOST_TAKEN);
+    pawl_lock_free(lock);
+    pawl_client_close(client);
+}
+
 static void force_now_passes_on_at_once(void **state)
 {
     struct server *s = *state;
@@ -212,6 +232,7 @@ int main(void)
         SERVED(inspect_is_printable_whatever_lies_there),
         SERVED(inspect_shows_the_waiters),
         SERVED(revoked_lock_passes_on_when_its_lease_ends),
+        SERVED(extend_that_finds_the_lock_gone_ends_the_hold),
         SERVED(force_now_passes_on_at_once),
     };
 

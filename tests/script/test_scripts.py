@@ -422,7 +422,7 @@ class Extend(Case):
         self.assertEqual(self.s.extend(1, token, 1000, owner=OTHER)[0], NOT_OWNER)
         self.assertEqual(self.s.extend(1, token, 0)[0], USAGE)
         self.s.force()
-        self.assertEqual(self.s.extend(1, token, 1000)[0], NOT_OWNER)
+        self.assertEqual(self.s.extend(1, token, 1000)[0], REVOKED)
 
 
 class Inspect(Case):

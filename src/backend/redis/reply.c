@@ -164,7 +164,7 @@ static int read_release(struct pawli_request *req, const redisReply *reply)
 
 static int read_extend(struct pawli_request *req, const redisReply *reply)
 {
-    if (req->answer.code == PAWL_NOT_OWNER)
+    if (req->answer.code == PAWL_NOT_OWNER || req->answer.code == PAWL_LOST_REVOKED)
         return 0;
     if (req->answer.code != 0 || reply->elements != 3 || !is_int(reply, 2) || int_at(reply, 2) < 0)
         return PAWL_EPROTOCOL;

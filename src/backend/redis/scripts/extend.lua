@@ -1,6 +1,6 @@
 -- extend: a new lease for one hold id from now on, also a shorter one if it is the only id.
 -- KEYS: lock   ARGV: owner, hold id, token, lease ms
--- Answer: {0, now us, remaining ms}   {5, now} not held, or revoked   {-1, now} bad arguments
+-- Answer: {0, now us, remaining ms}   {5, now} not held   {14, now} revoked   {-1, now} bad arguments
 --         {-35, now, text} refused, nothing written
 local K, owner, field, lease = KEYS[1], ARGV[1], '@h' .. ARGV[2], tonumber(ARGV[4])
 local pcall, format = redis.pcall, string.format
@@ -9,7 +9,8 @@ local now = time[1] * 1000000 + time[2]
 if not (lease and lease >= 1) then return {-1, now} end
 local h = pcall('HMGET', K, owner, field, '@t', '@e', '@r')
 if h.err and not string.find(h.err, 'WRONGTYPE', 1, true) then return {-35, now, h.err} end
-if h.err or not (h[1] and h[2]) or h[3] ~= ARGV[3] or h[5] then return {5, now} end
+if h.err or not (h[1] and h[2]) or h[3] ~= ARGV[3] then return {5, now} end
+if h[5] then return {14, now} end
 local ms, last, ttl = math.floor(now / 1000), tonumber(h[4]) or 0, lease
 local longest = lease
 if h[1] ~= '1' then
