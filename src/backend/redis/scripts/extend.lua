@@ -1,6 +1,7 @@
 -- extend: a new lease for one hold id from now on, also a shorter one if it is the only id.
 -- KEYS: lock   ARGV: owner, hold id, token, lease ms
--- Answer: {0, now us, remaining ms}   {5, now} not held   {14, now} revoked   {-1, now} bad arguments
+-- Answer: {0, now us, remaining ms}   {5, now} not held   {14, now} revoked
+--         {-1, now} bad arguments
 --         {-35, now, text} refused, nothing written
 local K, owner, field, lease = KEYS[1], ARGV[1], '@h' .. ARGV[2], tonumber(ARGV[4])
 local pcall, format = redis.pcall, string.format
