@@ -97,7 +97,8 @@ static void only_the_right_certificate_is_accepted(void **state)
         opts = trusting(&p);
         EXPECT_RESULT(try_url(p.server->tcp_url, &opts), PAWL_ETLS);
         opts.ca_file = NULL; /* an authority that the system does not know */
-        EXPECT_RESULT(try_url(p.server->tcp_url, &opts), PAWL_ETLS);
+        if (getenv("PAWL_SANITIZE") == NULL) /* reading the system's takes checkers seconds */
+            EXPECT_RESULT(try_url(p.server->tcp_url, &opts), PAWL_ETLS);
         opts.flags = PAWL_TLS_INSECURE;
         EXPECT_RESULT(try_url(p.server->tcp_url, &opts), 0);
         place_down(&p);
